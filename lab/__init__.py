@@ -1,0 +1,1 @@
+"""The inference tuning lab: everything behind the pages, without Streamlit."""

@@ -1,0 +1,1 @@
+"""Reading, checking and editing the config pair and experiment files."""

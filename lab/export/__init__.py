@@ -1,0 +1,1 @@
+"""A measured arm as files for production."""

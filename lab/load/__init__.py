@@ -1,0 +1,1 @@
+"""The measured client, in a process of its own."""

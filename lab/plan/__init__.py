@@ -1,0 +1,1 @@
+"""From an experiment file to arms, trials and their order."""

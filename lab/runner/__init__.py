@@ -1,0 +1,1 @@
+"""The one process per host that launches engines and runs trials."""

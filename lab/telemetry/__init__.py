@@ -1,0 +1,1 @@
+"""The sampler, in a process of its own: engine metrics, GPU, host."""
