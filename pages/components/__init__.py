@@ -1,0 +1,1 @@
+"""Parts that all pages share: language, context, states and numbers as text."""
