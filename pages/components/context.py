@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from lab.environment import Environment, read_environment
 from lab.findings import Finding, LabError
+from pages.components.frame import ensure_framed
 from pages.components.i18n import _, word_finding
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def _system_user() -> str:
 
 
 def header(title: str, caption: str | None = None) -> None:
-    """The head of a page."""
+    """The head of a page: the first thing that each page calls."""
+    ensure_framed()
     st.title(title, anchor=False)
     if caption:
         st.caption(caption)

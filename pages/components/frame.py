@@ -1,0 +1,68 @@
+"""The list of pages, registered with Streamlit; what is drawn around each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
+
+from pages.components.i18n import N_, _
+
+if TYPE_CHECKING:
+    from streamlit.navigation.page import StreamlitPage
+
+PAGES_DIR = Path(__file__).resolve().parents[1]
+PAGES = (
+    ("home", N_("Home"), ":material/home:"),
+    ("configs", N_("Configs"), ":material/tune:"),
+    ("engine", N_("Engine"), ":material/memory:"),
+    ("experiments", N_("Experiments"), ":material/science:"),
+    ("results", N_("Results"), ":material/monitoring:"),
+    ("history", N_("History"), ":material/history:"),
+    ("export", N_("Export"), ":material/ios_share:"),
+)
+
+
+def page_file(name: str) -> Path:
+    return PAGES_DIR / f"{name}.py"
+
+
+def navigation() -> StreamlitPage:
+    """Register the pages that are there; returns the one to run."""
+    return st.navigation(
+        [
+            st.Page(page_file(name), title=_(title), icon=icon, url_path=name, default=name == "home")
+            for name, title, icon in PAGES
+            if page_file(name).is_file()
+        ]
+    )
+
+
+def ensure_framed() -> None:
+    """Run app.py where Streamlit ran a page alone.
+
+    A fresh server discovers pages/ by itself until the first `st.navigation`, so its first visitor would get a page
+    without navigation and sidebar when the address names one.
+    """
+    if PagesManager.uses_pages_directory:
+        navigation()
+        st.rerun()
+
+
+def page_title(name: str) -> str:
+    return next(_(title) for page, title, _icon in PAGES if page == name)
+
+
+def link_to(name: str, label: str | None = None, **query: str | int) -> None:
+    """A link to another page, with query parameters; nothing where the page is not there."""
+    if page_file(name).is_file():
+        icon = next(icon for page, _title, icon in PAGES if page == name)
+        parameters = {key: str(value) for key, value in query.items()}
+        st.page_link(page_file(name), label=label or page_title(name), icon=icon, query_params=parameters or None)
+
+
+def go_to(name: str, **query: str | int) -> None:
+    """Leave for another page."""
+    st.switch_page(page_file(name), query_params={key: str(value) for key, value in query.items()} or None)
