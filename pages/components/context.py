@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import logging
-import socket
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -43,7 +43,7 @@ def get_store() -> Store:
 
 
 def host_name() -> str:
-    return socket.gethostname()
+    return platform.node()
 
 
 def person() -> str:

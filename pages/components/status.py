@@ -29,6 +29,8 @@ _STATES = {
     "stopping": (N_("Stopping"), "orange", "stop"),
     "idle": (N_("Idle"), "green", "check"),
     "off": (N_("Not running"), "gray", "power_settings_new"),
+    "serving": (N_("Serving"), "green", "dns"),
+    "ended": (N_("Not running"), "gray", "power_settings_new"),
     "silent": (N_("No sign of life"), "red", "heart_broken"),
 }
 
