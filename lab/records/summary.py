@@ -33,7 +33,11 @@ class Mark(BaseModel):
 
 
 class Summary(BaseModel):
-    """Warm-up left out. Rates are None where the window is empty; `failed` maps failure class to count."""
+    """Warm-up left out. Rates are None where the window is empty; `failed` maps failure class to count.
+
+    `completed_tokens_per_s` leaves out requests cut off by the end of a time window, `output_tokens_per_s` counts what
+    they brought inside it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -61,3 +65,4 @@ class Summary(BaseModel):
     client_cpu_s: float | None
     client_lag_p99_ms: float | None
     marks: tuple[Mark, ...] = ()
+    completed_tokens_per_s: float | None = None

@@ -1,0 +1,163 @@
+"""Reservations on a measurement: what may have spoiled it, with the figures that say so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lab.metrics.gaps import Gaps
+from lab.metrics.percentiles import percentile
+from lab.metrics.rates import Output
+from lab.records.request import LoadResult, RequestRecord
+from lab.records.summary import Mark
+from lab.records.workload import Workload
+
+LAG_LIMIT_MS = 20.0
+"""An event loop this late (P99) shows in TTFT: the fidelity asked of the loader is 20 ms at P95."""
+WAIT_LIMIT_MS = 50.0
+BUSY_LIMIT_RATIO = 0.8
+RATE_LIMIT_RATIO = 0.98
+CACHE_LIMIT_RATIO = 0.01
+LENGTH_LIMIT_RATIO = 0.02
+P95_SAMPLES = 20
+P99_SAMPLES = 100
+
+SPOILING = frozenset(
+    {
+        "client-lag", "client-late", "client-near-ceiling", "concurrency-not-reached", "rate-not-achieved",
+        "cache-hits", "effective-differs", "engine-restarted", "stopped-early",
+    }
+)  # fmt: skip
+"""Marks under which two arms are not compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the checks look at: the load result and what was already computed from it."""
+
+    result: LoadResult
+    workload: Workload
+    measured: Sequence[RequestRecord]
+    ok: Sequence[RequestRecord]
+    gaps: Gaps
+    output: Output
+    peak_in_flight: int
+    ttft_samples: int
+    cache_hit_ratio: float | None
+
+
+def validity_marks(evidence: Evidence) -> tuple[Mark, ...]:
+    """All marks that the evidence supports, the gravest kinds first."""
+    checks = (_failures, _stopped, _client, _concurrency, _rate, _cache, _length, _tokens, _samples, _from_records)
+    return tuple(mark for check in checks for mark in check(evidence))
+
+
+def _mark(code: str, **params: str | int | float | bool | None) -> Mark:
+    return Mark(code=code, params=params)
+
+
+def _failures(e: Evidence) -> Iterator[Mark]:
+    classes = Counter(r.failure for r in e.measured if r.failure is not None)
+    if classes:
+        listed = ", ".join(f"{name} {count}" for name, count in classes.most_common())
+        yield _mark("failures", failed=classes.total(), requests=len(e.measured), classes=listed)
+
+
+def _stopped(e: Evidence) -> Iterator[Mark]:
+    if e.result.stopped:
+        yield _mark("stopped-early", requests=len(e.measured), asked=e.result.requests_asked)
+
+
+def _client(e: Evidence) -> Iterator[Mark]:
+    lag = e.result.client.lag_p99_ms
+    if lag is not None and lag > LAG_LIMIT_MS:
+        yield _mark("client-lag", lag_p99_ms=round(lag, 1), limit_ms=LAG_LIMIT_MS)
+    wait = percentile((r.client_wait_ms for r in e.measured), 95)
+    if wait is not None and wait > WAIT_LIMIT_MS:
+        yield _mark("client-late", wait_p95_ms=round(wait, 1), limit_ms=WAIT_LIMIT_MS)
+    cpu_s, wall_s = e.result.client.cpu_s, e.output.wall_s
+    if cpu_s is not None and wall_s and wall_s > 1 and cpu_s / wall_s > BUSY_LIMIT_RATIO:
+        yield _mark("client-near-ceiling", busy_ratio=round(cpu_s / wall_s, 2))
+
+
+def _concurrency(e: Evidence) -> Iterator[Mark]:
+    asked = e.result.concurrency_asked
+    if asked is not None and e.measured and e.peak_in_flight < asked:
+        yield _mark("concurrency-not-reached", asked=asked, reached=e.peak_in_flight)
+
+
+def _rate(e: Evidence) -> Iterator[Mark]:
+    asked, achieved = e.result.rate_asked_per_s, achieved_rate_per_s(e.measured)
+    if asked is None or achieved is None:
+        return
+    planned = _planned_rate_per_s(e.measured) or asked
+    if achieved / planned < RATE_LIMIT_RATIO:
+        yield _mark("rate-not-achieved", asked=round(planned, 3), achieved=round(achieved, 3))
+
+
+def achieved_rate_per_s(measured: Sequence[RequestRecord]) -> float | None:
+    """Requests really sent per second, first to last; None below two."""
+    return _rate_per_s([r.sent_ms for r in measured if r.sent_ms is not None])
+
+
+def _planned_rate_per_s(measured: Sequence[RequestRecord]) -> float | None:
+    """A random schedule has a rate of its own; being late is judged against that one."""
+    return _rate_per_s([r.scheduled_ms for r in measured if r.scheduled_ms is not None])
+
+
+def _rate_per_s(moments_ms: Sequence[float]) -> float | None:
+    if len(moments_ms) < 2:
+        return None
+    span_ms = max(moments_ms) - min(moments_ms)
+    return (len(moments_ms) - 1) / span_ms * 1000 if span_ms > 0 else None
+
+
+def _cache(e: Evidence) -> Iterator[Mark]:
+    ratio = e.cache_hit_ratio
+    if ratio is None or ratio < CACHE_LIMIT_RATIO:
+        return
+    code = "cache-on-purpose" if e.workload.prefix == "shared" else "cache-hits"
+    yield _mark(code, hit_percent=round(ratio * 100, 1))
+
+
+def _length(e: Evidence) -> Iterator[Mark]:
+    asked = e.result.output_tokens_asked
+    counts = [r.completion_tokens for r in e.ok if r.completion_tokens is not None]
+    if asked is None or not counts or not e.workload.ignore_eos:
+        return
+    mean = float(np.mean(counts))
+    if abs(mean - asked) / asked > LENGTH_LIMIT_RATIO:
+        differing = sum(1 for c in counts if c != asked)
+        yield _mark(
+            "output-length-differs", asked=asked, mean=round(mean, 1), differing=differing, requests=len(counts)
+        )
+
+
+def _tokens(e: Evidence) -> Iterator[Mark]:
+    unknown = sum(1 for r in e.ok if r.completion_tokens is None)
+    if unknown:
+        yield _mark("tokens-unknown", requests=unknown)
+    estimated = sum(1 for r in e.ok if r.tokens_estimated) + e.output.estimated
+    if estimated:
+        yield _mark("tokens-estimated", requests=estimated)
+    if e.gaps.uneven and e.gaps.tokens_per_chunk is not None:
+        per_chunk = round(e.gaps.tokens_per_chunk, 2)
+        yield _mark("several-tokens-per-chunk", tokens_per_chunk=per_chunk, requests=e.gaps.uneven)
+
+
+def _samples(e: Evidence) -> Iterator[Mark]:
+    if e.ttft_samples < P95_SAMPLES:
+        yield _mark("low-samples-p95", n=e.ttft_samples, wanted=P95_SAMPLES)
+    if e.ttft_samples < P99_SAMPLES:
+        yield _mark("low-samples-p99", n=e.ttft_samples, wanted=P99_SAMPLES)
+
+
+def _from_records(e: Evidence) -> Iterator[Mark]:
+    """Marks that the loader put on single requests, with their number, and its notes on the whole."""
+    for code, count in sorted(Counter(code for r in e.measured for code in r.marks).items()):
+        yield _mark(code, requests=count)
+    for note in dict.fromkeys(e.result.notes):
+        yield _mark(note)
