@@ -1,0 +1,159 @@
+"""An engine as data: what `configs/engines/<kind>.toml` says, checked and frozen."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from lab.findings import error
+from lab.records.workload import Scalar
+
+
+def _regular_expression(text: str) -> str:
+    re.compile(text)
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_regular_expression)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class EngineEnvironment(_Part):
+    """Variables the engine gets and must not get; `secret` and `keep` are shell patterns, `keep` wins."""
+
+    set: dict[str, str] = Field(default_factory=dict)
+    set_for_local_model: dict[str, str] = Field(default_factory=dict)
+    remove: list[str] = Field(default_factory=list)
+    secret: list[str] = Field(default_factory=list)
+    keep: list[str] = Field(default_factory=list)
+
+
+class Absent(_Part):
+    """A knob this engine lacks: what comes nearest, and the values that ask for nothing."""
+
+    nearest: str | None = None
+    harmless: list[Scalar] = Field(default_factory=list)
+    always_error: bool = False
+    code: str = "knob-absent"
+
+
+class OverlayRule(_Part):
+    """How a kind of host differs: a default, an upper bound, or a multiple with what replaces anything else."""
+
+    host: Literal["cpu", "cuda"]
+    knob: str
+    rule: Literal["default", "at-most", "multiple-of"]
+    value: Scalar
+    multiple: int | None = None
+    reason: str
+
+    @model_validator(mode="after")
+    def _multiple_stands_with_its_rule(self) -> Self:
+        if (self.rule == "multiple-of") != (self.multiple is not None):
+            raise ValueError('"multiple" belongs to the rule "multiple-of" and to no other')
+        return self
+
+
+class PhasePattern(_Part):
+    """A part of the start, recognised by a line of the log."""
+
+    name: str
+    pattern: Pattern
+
+
+class Ready(_Part):
+    models_path: str
+    probe_path: str
+    probe_body: dict[str, Any]
+    timeout_s: float = Field(default=1200.0, gt=0, strict=False)
+    phase: list[PhasePattern] = Field(default_factory=list)
+
+
+class ClientPaths(_Part):
+    running_metric: str | None = None
+    waiting_metric: str | None = None
+    reset_path: str | None = None
+
+
+class Metrics(_Part):
+    """`series` maps the lab's series to the engine's metric."""
+
+    path: str
+    series: dict[str, str] = Field(default_factory=dict)
+
+
+class EffectiveSource(_Part):
+    """Where each knob in force is read: dotted paths of a JSON answer, labels of a metric; `free` needs no check."""
+
+    path: str | None = None
+    labels_metric: str | None = None
+    knobs: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
+    free: dict[str, list[Scalar]] = Field(default_factory=dict)
+
+
+class FailurePattern(_Part):
+    """`share` names two groups: the first divided by the second becomes the parameter `share`.
+
+    `following` is how many lines after the matching one belong to the message.
+    """
+
+    failure: str = Field(alias="class")
+    pattern: Pattern
+    remedies: list[str] = Field(default_factory=list)
+    share: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
+    following: int = 0
+
+
+class EngineDefinition(_Part):
+    """All the lab knows of one kind of engine."""
+
+    kind: str
+    label: str
+    distributions: list[str]
+    catalogue: str | None = None
+    command: list[str]
+    devices_variable: str | None = None
+    api_key_variable: str | None = None
+    owned: list[str] = Field(default_factory=list)
+    not_flags: list[str] = Field(default_factory=list)
+    environment: EngineEnvironment = EngineEnvironment()
+    flags: dict[str, str | Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default_factory=dict)
+    request_fields: dict[str, str] = Field(default_factory=dict)
+    absent: dict[str, Absent] = Field(default_factory=dict)
+    overlay: list[OverlayRule] = Field(default_factory=list)
+    ready: Ready
+    client: ClientPaths = ClientPaths()
+    metrics: Metrics | None = None
+    effective: EffectiveSource = EffectiveSource()
+    failure: list[FailurePattern] = Field(default_factory=list)
+
+
+def load_definition(kind: str, config_dir: Path) -> EngineDefinition:
+    """The definition of a kind of engine.
+
+    Raises `LabError`: "unknown-engine" (with the kinds there are), "engine-definition-broken" (file, place, problem).
+    """
+    path = config_dir / "engines" / f"{kind}.toml"
+    if kind not in (kinds := list_engines(config_dir)):
+        raise error("unknown-engine", engine=kind, known=", ".join(kinds))
+    try:
+        return EngineDefinition.model_validate(tomllib.loads(path.read_text("utf-8")))
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise error("engine-definition-broken", file=str(path), place=place, problem=first["msg"]) from problem
+    except (OSError, ValueError, re.error) as problem:
+        raise error("engine-definition-broken", file=str(path), place=None, problem=str(problem)) from problem
+
+
+def list_engines(config_dir: Path) -> tuple[str, ...]:
+    """The kinds of engine that have a definition."""
+    return tuple(sorted(path.stem for path in (config_dir / "engines").glob("*.toml")))

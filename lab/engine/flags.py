@@ -1,0 +1,96 @@
+"""A knob as arguments of the engine's command line, or the finding that says why it cannot be one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lab.engine.catalogue import Catalogue, Flag
+from lab.engine.definition import Absent, EngineDefinition
+from lab.findings import Finding, Param
+from lab.records.workload import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class FlagSet:
+    """Arguments in the order of the knobs; `values` are the knobs that became arguments."""
+
+    arguments: tuple[str, ...]
+    values: Mapping[str, Scalar]
+    findings: tuple[Finding, ...]
+
+
+def to_flags(
+    definition: EngineDefinition, knobs: Mapping[str, Scalar], explicit: frozenset[str], catalogue: Catalogue | None
+) -> FlagSet:
+    """All knobs of an engine as arguments; nothing is dropped without a finding."""
+    arguments: list[str] = []
+    values: dict[str, Scalar] = {}
+    findings: list[Finding] = []
+    for name, value in knobs.items():
+        key = name.replace("-", "_")
+        if key in definition.not_flags or key in definition.request_fields:
+            continue
+        finding = _refusal(definition, catalogue, key, value, explicit=name in explicit)
+        if finding is not None:
+            findings.append(finding)
+        if finding is None or finding.code == "flag-unchecked":
+            arguments += _arguments(_flag(definition, catalogue, key), value)
+            values[name] = value
+    return FlagSet(tuple(arguments), values, tuple(findings))
+
+
+def _refusal(
+    definition: EngineDefinition, catalogue: Catalogue | None, key: str, value: Scalar, *, explicit: bool
+) -> Finding | None:
+    params: dict[str, Param] = {"knob": key, "value": value, "engine": definition.label}
+    if key in definition.owned:
+        return Finding("flag-owned-by-the-lab", "error", params)
+    absent = definition.absent.get(key)
+    if absent is not None and (catalogue is None or catalogue.find(key) is None):
+        return _absent(absent, params, explicit=explicit)
+    if catalogue is None:
+        return None if key in definition.flags else Finding("flag-unchecked", "warning", params)
+    flag = catalogue.find(key)
+    if flag is None:
+        return Finding("unknown-flag", "error", {**params, "nearest": catalogue.nearest(key), **_release(catalogue)})
+    if flag.choices is not None and str(value) not in flag.choices:
+        return Finding("flag-choice", "error", {**params, "choices": ", ".join(flag.choices), **_release(catalogue)})
+    if flag.type == "bool" and not isinstance(value, bool):
+        return Finding("flag-wants-bool", "error", params)
+    return None
+
+
+def _absent(absent: Absent, params: dict[str, Param], *, explicit: bool) -> Finding:
+    """A value that asks for nothing is told as advice; the rest as a warning, or an error where it would mislead."""
+    value = params["value"]
+    if any(value is harmless or value == harmless for harmless in absent.harmless):
+        return Finding("knob-needless", "advice", params)
+    severe = explicit or absent.always_error
+    return Finding(absent.code, "error" if severe else "warning", {**params, "nearest": absent.nearest})
+
+
+def _release(catalogue: Catalogue) -> dict[str, Param]:
+    return {"release": f"{catalogue.distribution} {catalogue.version}"}
+
+
+def _flag(definition: EngineDefinition, catalogue: Catalogue | None, key: str) -> Flag:
+    """The definition's spelling first, then the engine's own, then the rule that both follow."""
+    known = definition.flags.get(key)
+    if isinstance(known, str):
+        return Flag(name=key, flag=known, type="str")
+    if known is not None:
+        return Flag(name=key, flag=known[0], off=known[1], type="bool")
+    found = catalogue.find(key) if catalogue is not None else None
+    dashed = key.replace("_", "-")
+    return found or Flag(name=key, flag=f"--{dashed}", off=f"--no-{dashed}", type="str")
+
+
+def _arguments(flag: Flag, value: Scalar) -> list[str]:
+    if isinstance(value, bool):
+        if value:
+            return [flag.flag]
+        return [flag.off] if flag.off else []
+    text = str(value)
+    # a value that starts like a flag must be tied to its own
+    return [f"{flag.flag}={text}"] if text.startswith("-") else [flag.flag, text]
