@@ -1,0 +1,242 @@
+"""The config pair: settings.json and config.toml as text, read and edited as knobs."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from lab.configs.documents import Document, Position, open_document
+from lab.configs.gateway import GatewayConfig, gateway_config
+from lab.configs.knobs import (
+    Dialect,
+    File,
+    Knob,
+    Place,
+    coerced,
+    find_knob,
+    find_removed,
+    flag_knob,
+    knob_table,
+    lab_keys,
+    switches,
+)
+from lab.configs.pair_files import read_text, replace_files
+from lab.configs.secrets import masked, refuse_secret
+from lab.environment import read_environment
+from lab.findings import Finding, LabError
+from lab.records.workload import Scalar, Workload
+
+SETTINGS_FILE = "settings.json"
+CONFIG_FILE = "config.toml"
+_ARTICLE_3_TABLES = ("kv_cache", "batching", "model", "decode", "prefill")
+_NOT_REQUEST_FIELDS = ("request_model", "stream", "max_tokens")
+_NOT_ENGINE = ("host",)
+
+
+@dataclass(frozen=True)
+class ConfigPair:
+    """The two texts with the names to show for them. Immutable: the `with_` methods give a new pair.
+
+    Reading raises `LabError` with line and column where a text cannot be parsed.
+    """
+
+    settings_text: str
+    config_text: str
+    settings_file: str = SETTINGS_FILE
+    config_file: str = CONFIG_FILE
+
+    @property
+    def settings(self) -> Document:
+        return open_document(self.settings_text, self.settings_file)
+
+    @property
+    def config(self) -> Document:
+        return open_document(self.config_text, self.config_file)
+
+    @property
+    def dialect(self) -> Dialect:
+        """The article in whose form the files are: in article 3's, config.toml is the engine's side."""
+        return 3 if any(self.config.has((table,)) for table in _ARTICLE_3_TABLES) else 1
+
+    def document(self, file: File) -> Document:
+        return self.settings if file == "settings" else self.config
+
+    def knobs(self) -> dict[str, Scalar]:
+        """Engine and request knobs that the files set, by canonical name; flags under engine.args too."""
+        found = self._values(knob_table().values(), skip="workload")
+        for name, value in self._engine_args().items():
+            found.setdefault(name, value)
+        for switch in switches().values():
+            if any(self._get(place) is False for place in switch.places.get(self.dialect, ())):
+                found.update(switch.when_false)
+        return found
+
+    def engine_knobs(self) -> dict[str, Scalar]:
+        """What goes to the engine, the model included; the lab itself chooses the address."""
+        table = knob_table()
+        phases = {name: table[name].phase if name in table else "engine" for name in self.knobs()}
+        return {
+            name: value for name, value in self.knobs().items() if phases[name] != "request" and name not in _NOT_ENGINE
+        }
+
+    def request_fields(self) -> dict[str, Scalar]:
+        """Sampling fields of a request; not model, stream and max_tokens, which a measurement sets itself."""
+        table = knob_table()
+        return {
+            name: value
+            for name, value in self.knobs().items()
+            if name in table and table[name].phase == "request" and name not in _NOT_REQUEST_FIELDS
+        }
+
+    def lab_values(self) -> dict[str, Scalar]:
+        """The lab's own keys (lab_keys.toml) that the files set."""
+        return self._values(lab_keys().values())
+
+    def workload(self) -> Workload:
+        """config.toml's [workload]; raises a `LabError` with all that is wrong in it."""
+        table = self.config.get(("workload",))
+        return workload_from(cast("Mapping[str, object]", table or {}), self.config)
+
+    def gateway(self, variables: Mapping[str, str] | None = None) -> GatewayConfig:
+        """The gateway; `variables` None means this process's environment and `.env`."""
+        return gateway_config(self, read_environment().variables if variables is None else variables)
+
+    def place_of(self, name: str) -> tuple[str, Position] | None:
+        """File and position of a knob's value; None where the files do not set it."""
+        place = self._standing(find_knob(name, self.dialect))
+        if place is None:
+            return None
+        found = self.document(place.file).locate(place.path)
+        return None if found is None else (self.document(place.file).file, found)
+
+    def with_knobs(self, changes: Mapping[str, Scalar]) -> ConfigPair:
+        """The pair with these knobs set (aliases are taken); a missing key is put where its form wants it.
+
+        Raises "unknown-knob", "removed-knob" or "secret-in-file".
+        """
+        pair = self
+        for name, value in changes.items():
+            pair = pair._with_setting(name, value)
+        return pair
+
+    def with_workload(self, changes: Mapping[str, object]) -> ConfigPair:
+        """The pair with these keys of [workload] set; None takes a key away."""
+        config = self.config
+        for key, value in changes.items():
+            plain = list(value) if isinstance(value, tuple) else value
+            path = ("workload", key)
+            config = config.remove(path) if plain is None else config.set(path, plain)
+        return replace(self, config_text=config.text)
+
+    def _with_setting(self, name: str, value: Scalar) -> ConfigPair:
+        switch = switches().get(name.rpartition(".")[2])
+        if switch is not None and find_removed(name) is None:
+            return self.with_knobs(switch.when_false) if value is False else self
+        knob = find_knob(name, self.dialect)
+        place = self._standing(knob) or knob.places_in(self.dialect)[0]
+        refuse_secret(place.path[-1], value)
+        pair = self._put(place, coerced(knob, value))
+        for other in switches().values():
+            if knob.name in other.when_false and value != other.when_false[knob.name]:
+                pair = pair._switched_on(other.places.get(self.dialect, ()))
+        return pair
+
+    def _switched_on(self, places: tuple[Place, ...]) -> ConfigPair:
+        pair = self
+        for place in places:
+            if pair._get(place) is False:
+                pair = pair._put(place, True)
+        return pair
+
+    def _put(self, place: Place, value: object) -> ConfigPair:
+        if place.file == "settings":
+            return replace(self, settings_text=self.settings.set(place.path, value).text)
+        return replace(self, config_text=self.config.set(place.path, value).text)
+
+    def _standing(self, knob: Knob) -> Place | None:
+        """Where the knob's value stands now: the first of its places that is filled, else its flag's."""
+        places = (*knob.places_in(self.dialect), *flag_knob(knob.name).places_in(self.dialect))
+        return next((place for place in places if self._get(place) is not None), None)
+
+    def _get(self, place: Place) -> object:
+        return self.document(place.file).get(place.path)
+
+    def _values(self, knobs: Any, skip: str | None = None) -> dict[str, Scalar]:
+        found: dict[str, Scalar] = {}
+        for knob in knobs:
+            place = None if knob.phase == skip else self._standing(knob)
+            if place is not None:
+                found[knob.name] = _scalar(self._get(place))
+        return found
+
+    def _engine_args(self) -> dict[str, Scalar]:
+        table = self.document("settings" if self.dialect == 1 else "config").get(("engine", "args"))
+        if not isinstance(table, dict):
+            return {}
+        return {key.replace("-", "_"): _scalar(value) for key, value in table.items() if value is not None}
+
+
+def read_pair(config_dir: Path) -> ConfigPair:
+    """The pair of a folder. Raises "config-missing" or "config-unreadable"; the texts are not parsed yet."""
+    settings, config = config_dir / SETTINGS_FILE, config_dir / CONFIG_FILE
+    return ConfigPair(read_text(settings), read_text(config), str(settings), str(config))
+
+
+def write_pair(config_dir: Path, old: ConfigPair, new: ConfigPair) -> None:
+    """Writes what changed; raises "changed-meanwhile" where the file on disk is not the old text."""
+    replace_files(
+        config_dir,
+        {
+            config_dir / SETTINGS_FILE: (old.settings_text, new.settings_text),
+            config_dir / CONFIG_FILE: (old.config_text, new.config_text),
+        },
+    )
+
+
+def diff_pair(old: ConfigPair, new: ConfigPair) -> str:
+    """A unified diff of both files, keys written out masked; empty where nothing changed."""
+    settings = _diff(old.settings_text, new.settings_text, old.settings_file)
+    return settings + _diff(old.config_text, new.config_text, old.config_file)
+
+
+def pair_hash(pair: ConfigPair) -> str:
+    """SHA-256 of both texts."""
+    return hashlib.sha256(json.dumps([pair.settings_text, pair.config_text]).encode()).hexdigest()
+
+
+def workload_from(table: Mapping[str, object], document: Document | None = None) -> Workload:
+    """A checked workload; raises a `LabError` with a finding for each wrong key, placed in the document."""
+    from lab.configs.workload_rules import workload_findings
+
+    findings = [each for each in workload_findings(table, document) if each.severity == "error"]
+    if findings:
+        raise LabError(*findings)
+    lists = {"prompt_tokens", "concurrency", "rate_per_s"}
+    plain = {
+        key: (value if isinstance(value, list | tuple) else [value]) if key in lists else value
+        for key, value in table.items()
+    }
+    try:
+        return Workload.model_validate(plain)
+    except ValidationError as problem:
+        reason = problem.errors()[0]
+        params = {"key": ".".join(map(str, reason["loc"])), "reason": reason["msg"]}
+        raise LabError(Finding("workload-invalid", params=params)) from None
+
+
+def _scalar(value: object) -> Scalar:
+    """Tables and lists under engine.args become JSON text, as vLLM's own flags take them."""
+    return value if isinstance(value, str | int | float | bool) else json.dumps(value, ensure_ascii=False)
+
+
+def _diff(old: str, new: str, file: str) -> str:
+    before, after = masked(old).splitlines(keepends=True), masked(new).splitlines(keepends=True)
+    lines = difflib.unified_diff(before, after, file, file)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

@@ -1,0 +1,87 @@
+"""Reading and replacing the two files on disk: all or nothing per file, never over somebody else's change."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lab.findings import error
+
+
+def read_text(path: Path) -> str:
+    """The text with its line ends and byte-order mark as they are."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise error("config-missing", file=str(path)) from None
+    except UnicodeDecodeError as problem:
+        raise error("config-not-utf8", file=str(path), offset=problem.start) from None
+    except OSError as problem:
+        raise error("config-unreadable", file=str(path), reason=problem.strerror) from None
+
+
+def replace_files(folder: Path, texts: Mapping[Path, tuple[str, str]]) -> None:
+    """Replaces each file whose text changed (old, new), after all were found to hold their old text."""
+    with _locked(folder):
+        for path, (old, _) in texts.items():
+            if read_text(path) != old:
+                raise error("changed-meanwhile", file=str(path))
+        for path, (old, new) in texts.items():
+            if new != old:
+                replace_file(path, new)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Atomic on one file system: temporary file beside the target, synced, renamed; mode and symlink stay."""
+    target = path.resolve()
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as problem:
+        raise error("config-unwritable", file=str(path), reason=problem.strerror) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            _keep_owner_and_mode(file.fileno(), target)
+            os.fsync(file.fileno())
+        Path(name).replace(target)
+    except OSError as problem:
+        raise error("config-unwritable", file=str(path), reason=problem.strerror) from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+    _sync_folder(target.parent)
+
+
+def _keep_owner_and_mode(handle: int, target: Path) -> None:
+    old = target.stat()
+    os.fchmod(handle, stat.S_IMODE(old.st_mode))
+    # only root may give a file away; the content matters more
+    with contextlib.suppress(OSError):
+        os.fchown(handle, old.st_uid, old.st_gid)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Two writers of the lab wait for each other; the folder itself is the lock, so that no file is left behind."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as problem:
+        raise error("config-unreadable", file=str(folder), reason=problem.strerror) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

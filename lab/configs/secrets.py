@@ -1,0 +1,57 @@
+"""Keys never stand in the two files: what a literal key looks like, and how texts with one are shown."""
+
+from __future__ import annotations
+
+import re
+
+from lab.findings import LabError, error
+
+_SECRET_KEYS = re.compile(r"(?i)(^|[_.-])(api_?key|hf_token|token|secret|password|authorization)$")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
+_LOOKS_SECRET = re.compile(r"\b(?:sk|hf|pk|rk|gsk|ghp|xox[abp])[-_][A-Za-z0-9_\-]{6,}")
+_ASSIGNED = re.compile(r"""(?i)((?:api_?key|hf_token|secret|password)["']?\s*[=:]\s*)(["'])([^"'\n]+)(["'])""")
+MASK = "***"
+
+
+def is_secret_key(name: str) -> bool:
+    """Whether a key of that name would hold a secret (api_key; not api_key_env, not max_tokens)."""
+    return _SECRET_KEYS.search(name) is not None
+
+
+def is_literal_secret(name: str, value: object) -> bool:
+    """Whether `value` is a key written out: text under a secret's name that is no placeholder, or key-like text."""
+    if not isinstance(value, str) or not value.strip():
+        return False
+    without = _PLACEHOLDER.sub("", value).replace("Bearer", "").strip()
+    if _LOOKS_SECRET.search(without):
+        return True
+    if name.endswith("_env"):
+        return _NAME.fullmatch(value.strip()) is None
+    return is_secret_key(name) and bool(without)
+
+
+def placeholder_name(value: object) -> str | None:
+    """NAME of `${NAME}` or `{env:NAME}`."""
+    match = _PLACEHOLDER.fullmatch(value.strip()) if isinstance(value, str) else None
+    return None if match is None else match.group(1) or match.group(2)
+
+
+def refuse_secret(name: str, value: object) -> None:
+    """Raises "secret-in-file"; the value is never repeated."""
+    if is_literal_secret(name, value):
+        raise secret_error(name)
+
+
+def secret_error(name: str) -> LabError:
+    return error("secret-in-file", key=name)
+
+
+def masked(text: str) -> str:
+    """A text of a configuration file with keys written out replaced by `***`; placeholders stay."""
+    return _LOOKS_SECRET.sub(MASK, _ASSIGNED.sub(_mask_assigned, text))
+
+
+def _mask_assigned(match: re.Match[str]) -> str:
+    before, opening, value, closing = match.groups()
+    return match.group() if _PLACEHOLDER.search(value) else f"{before}{opening}{MASK}{closing}"
