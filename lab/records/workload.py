@@ -61,6 +61,7 @@ class LoadJob(BaseModel):
     api_key_env: str | None = None
     include_usage: bool = True
     ignore_eos: bool = True
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     request_fields: Mapping[str, Scalar] = Field(default_factory=dict)
     tokenizer_dir: str | None = None
     seed: int = 0

@@ -1,0 +1,85 @@
+"""How requests are released: all at once, from slots, at fixed moments, in gangs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from lab.load.connection import Exchange
+from lab.load.feed import Feed
+from lab.load.pool import Pool
+
+SENDS_PER_TURN = 32  # then the loop may read: what has arrived must not wait for the whole burst
+
+
+async def burst(feed: Feed, pool: Pool, count: int) -> None:
+    """Release `count` requests at once and wait until all have ended."""
+    free_ns = time.monotonic_ns()
+    waiting: list[asyncio.Future[None] | asyncio.Task[None]] = []
+    for number in range(count):
+        exchange = feed.next()
+        if exchange is None:
+            break
+        exchange.free_ns = free_ns
+        waiting.append(_release(exchange, pool))
+        if number % SENDS_PER_TURN == SENDS_PER_TURN - 1:
+            await asyncio.sleep(0)
+    if waiting:
+        await asyncio.wait(waiting)
+
+
+async def closed_loop(feed: Feed, pool: Pool, slots: int) -> None:
+    """Keep `slots` requests under way until the feed ends."""
+
+    async def slot() -> None:
+        while (exchange := feed.next()) is not None:
+            await pool.perform(exchange)
+
+    await asyncio.gather(*(slot() for _ in range(slots)))
+
+
+async def gangs(feed: Feed, pool: Pool, size: int, count: int) -> None:
+    """Release `size` requests, wait for all of them, then the next: static batching as it was."""
+    left = count
+    while left > 0 and not feed.closed:
+        await burst(feed, pool, min(size, left))
+        left -= size
+
+
+async def open_loop(feed: Feed, pool: Pool, moments_s: Sequence[float], clock_ns: int) -> None:
+    """Release each request at its moment, whatever became of those before it."""
+    waiting: set[asyncio.Future[None] | asyncio.Task[None]] = set()
+    for moment_s in moments_s:
+        due_ns = clock_ns + round(moment_s * 1e9)
+        delay_s = (due_ns - time.monotonic_ns()) / 1e9
+        if delay_s > 0:
+            await asyncio.sleep(delay_s)
+        exchange = feed.next(due_ns)
+        if exchange is None:
+            break
+        released = _release(exchange, pool)
+        waiting.add(released)
+        released.add_done_callback(waiting.discard)
+    if waiting:
+        await asyncio.wait(waiting)
+
+
+async def interference(
+    decoders: Feed, intruders: Feed, pool: Pool, *, slots: int, moments_s: Sequence[float], clock_ns: int
+) -> None:
+    """Steady decoders in `slots`, long prompts thrown in at their moments; over when the last long prompt is."""
+    steady = asyncio.ensure_future(closed_loop(decoders, pool, slots))
+    try:
+        await open_loop(intruders, pool, moments_s, clock_ns)
+    finally:
+        decoders.closed = True
+        steady.cancel()
+        await asyncio.gather(steady, return_exceptions=True)
+
+
+def _release(exchange: Exchange, pool: Pool) -> asyncio.Future[None] | asyncio.Task[None]:
+    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    if pool.start_now(exchange, waiter):
+        return waiter
+    return asyncio.get_running_loop().create_task(pool.perform(exchange))
