@@ -1,6 +1,90 @@
-"""Home: what is here, what runs, what to do first."""
+"""Home: the one button for the first experiment, what runs now, what is queued, what came out last, what is here."""
 
-from pages.components.context import header
+from __future__ import annotations
+
+import streamlit as st
+
+from lab.findings import LabError
+from lab.store import list_experiments
+from pages.components.context import environment, get_store, header, live, show_findings
+from pages.components.frame import go_to, link_to
+from pages.components.host import host_panel
 from pages.components.i18n import _
+from pages.components.launch import launch_line
+from pages.components.progress import open_experiments, running_experiment, waiting_list
+from pages.components.queueing import queue_first, read_preset
+from pages.components.runner import runner_button, runner_line, runner_seen, start_runner
+from pages.components.tables import experiments_table
 
-header(_("Home"))
+FIRST_PRESET = "experiments/batching.toml"
+LAST_RESULTS = 8
+
+
+def first_experiment() -> None:
+    """What a newcomer sees instead of results."""
+    with st.container(border=True):
+        st.subheader(_("Start here: what does continuous batching bring?"), anchor=False)
+        st.markdown(
+            _(
+                "The lab starts vLLM twice: once serving one request at a time (`max_num_seqs = 1`) and once with "
+                "continuous batching, sends the same requests to both, and shows throughput against P95 TTFT. "
+                "It takes a few minutes; you may close this tab meanwhile."
+            )
+        )
+        if st.button(_("Start the first experiment"), type="primary", icon=":material/science:", key="first"):
+            _start_first()
+
+
+def _start_first() -> None:
+    try:
+        experiment, _warnings = read_preset(environment().config_dir / FIRST_PRESET)
+    except LabError as problem:
+        show_findings(problem.findings)
+        return
+    queue_first(experiment)
+    if start_runner():
+        st.rerun()
+
+
+@live(1.0)
+def now() -> None:
+    """Runner, engine and queue, as they are this second."""
+    seen = runner_seen()
+    state, action = st.columns([4, 1], vertical_alignment="center")
+    state.markdown(runner_line(seen))
+    with action:
+        runner_button(seen, key="start-runner")
+    launch_line(seen)
+    rows = open_experiments()
+    if not rows:
+        st.caption(_("Nothing runs and nothing is queued."))
+    for row in rows:
+        if row.state != "queued":
+            running_experiment(row)
+    waiting_list([row for row in rows if row.state == "queued"])
+
+
+def last_results() -> None:
+    rows = [row for row in list_experiments(get_store(), limit=50) if row.state not in ("queued", "running")]
+    if not rows:
+        st.caption(_("No experiment has ended yet."))
+        return
+    chosen = experiments_table(rows[:LAST_RESULTS], key="last-results")
+    if chosen is not None:
+        go_to("results", experiment=chosen)
+    link_to("history", _("All experiments"))
+
+
+header(_("Home"), _("Edit the knobs, relaunch the engine, measure the difference, export the winner."))
+if not list_experiments(get_store(), limit=1):
+    first_experiment()
+left, right = st.columns([3, 2], gap="large")
+with left:
+    st.subheader(_("Now"), anchor=False)
+    with st.container(border=True):
+        now()
+    st.subheader(_("Last results"), anchor=False)
+    last_results()
+with right:
+    st.subheader(_("This host"), anchor=False)
+    host_panel()

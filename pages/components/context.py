@@ -110,3 +110,8 @@ def live(seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return part
 
     return decorate
+
+
+def is_dark() -> bool:
+    """Whether the browser shows the dark theme now, for charts that bring their own colours."""
+    return st.context.theme.type == "dark"

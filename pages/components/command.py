@@ -1,0 +1,99 @@
+"""The command that a config pair stands for on this host: overlays and findings named beside it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+import pandas as pd
+import streamlit as st
+
+from lab.configs import ConfigPair, check_pair, read_pair
+from lab.engine.catalogue import cached_catalogue
+from lab.engine.command import EngineCommand, build_command
+from lab.engine.definition import EngineDefinition, load_definition
+from lab.engine.model import find_model
+from lab.findings import Finding, has_errors
+from pages.components.context import environment, show_findings
+from pages.components.host import current_facts
+from pages.components.i18n import _, word
+
+ENGINE = "vllm"
+EXAMPLE_PORT = 8000
+
+
+def live_pair() -> ConfigPair:
+    """The config pair in configs/. Raises `LabError` where a file is missing or cannot be read."""
+    return read_pair(environment().config_dir)
+
+
+def pair_command(pair: ConfigPair, kind: str = ENGINE) -> tuple[EngineDefinition, EngineCommand]:
+    """The command of a pair on this host; an unset port shows as 8000."""
+    env = environment()
+    definition = load_definition(kind, env.config_dir)
+    knobs = pair.engine_knobs()
+    command = build_command(
+        definition,
+        knobs,
+        frozenset(),
+        host_kind=current_facts().kind,
+        model=find_model(str(knobs.get("model", "")), env),
+        port=int(knobs.get("port") or EXAMPLE_PORT),
+        python=env.engine_python,
+        devices=None,
+        variables=env.variables,
+        catalogue=cached_catalogue(definition, env.engine_python, env.run_dir),
+    )
+    return definition, command
+
+
+def command_panel(pair: ConfigPair, kind: str = ENGINE) -> bool:
+    """Findings, command and overlays of a pair; True where nothing forbids the launch."""
+    definition, command = pair_command(pair, kind)
+    findings = (*check_pair(pair), *command.findings)
+    show_findings(without_repeats(findings))
+    st.code(readable(command.argv), language="bash", wrap_lines=True)
+    if "port" not in pair.engine_knobs():
+        st.caption(_("A free port is chosen at the start; {port} stands for it here.").format(port=EXAMPLE_PORT))
+    ours = " ".join(f"`{name}={value}`" for name, value in sorted(definition.environment.set.items()))
+    if ours:
+        st.caption(_("Set in its environment: {variables}").format(variables=ours))
+    overlay_table(command)
+    return not has_errors(findings)
+
+
+def without_repeats(findings: Iterable[Finding]) -> list[Finding]:
+    """The same remark of two checks is shown once."""
+    kept: list[Finding] = []
+    for finding in findings:
+        if finding not in kept:
+            kept.append(finding)
+    return kept
+
+
+def readable(argv: tuple[str, ...]) -> str:
+    """The command with one flag a line, ready for a shell."""
+    lines: list[list[str]] = [[]]
+    for part in argv:
+        if part.startswith("--"):
+            lines.append([])
+        lines[-1].append(shlex.quote(part))
+    return " \\\n    ".join(" ".join(line) for line in lines if line)
+
+
+def overlay_table(command: EngineCommand) -> None:
+    """Where this host differs from what the pair asks, and why."""
+    if not command.overlays:
+        return
+    st.caption(
+        _("This kind of host differs from the config pair here; an arm that sets the knob itself keeps its value:")
+    )
+    frame = pd.DataFrame(
+        {
+            _("Knob"): [overlay.knob for overlay in command.overlays],
+            _("Asked"): ["–" if overlay.asked is None else str(overlay.asked) for overlay in command.overlays],
+            _("Used here"): [str(overlay.used) for overlay in command.overlays],
+            _("Why"): [word(overlay.reason_code) for overlay in command.overlays],
+        }
+    )
+    st.dataframe(frame, hide_index=True)

@@ -1,0 +1,128 @@
+"""Launches of the engine as the pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from lab.store import LaunchRow, get_launch, list_launches
+from pages.components.context import get_store, host_name
+from pages.components.i18n import N_, _, word
+from pages.components.runner import RunnerSeen
+from pages.components.status import MISSING, age_s, duration, failure_word, local_time, number, state_badge, state_word
+
+LIVE_STATES = ("starting", "ready", "busy", "stopping")
+_PHASES = {
+    "process": N_("process started"),
+    "importing": N_("importing"),
+    "configuring": N_("reading the model's configuration"),
+    "starting-workers": N_("starting workers"),
+    "loading-weights": N_("loading weights"),
+    "compiling": N_("compiling"),
+    "profiling-memory": N_("measuring memory for the KV cache"),
+    "capturing-graphs": N_("capturing CUDA graphs"),
+    "warming-up": N_("warming up"),
+    "opening-port": N_("opening the port"),
+    "listening": N_("port open"),
+    "models": N_("waiting for the model"),
+    "first-token": N_("waiting for the first token"),
+}
+_ENDS = {
+    "exited": N_("ended by itself"),
+    "sigterm": N_("ended when asked"),
+    "sigkill": N_("killed after the grace time"),
+}
+
+
+def live_launch(seen: RunnerSeen) -> LaunchRow | None:
+    """The engine of this host that lives now; None where there is none or nobody watches it."""
+    if not seen.running:
+        return None
+    if seen.launch_id is not None:
+        launch = get_launch(get_store(), seen.launch_id)
+        return launch if launch.state in LIVE_STATES else None
+    newest = list_launches(get_store(), host_name(), limit=1)
+    return newest[0] if newest and newest[0].state in LIVE_STATES else None
+
+
+def launch_line(seen: RunnerSeen) -> None:
+    """One line about the engine, for pages that are about something else."""
+    launch = live_launch(seen)
+    if launch is None:
+        st.markdown(f"{_('Engine')} {state_badge('off')}")
+        return
+    parts = [_("Engine"), state_badge(launch.state), f"`{launch.served_name or MISSING}`"]
+    if launch.state == "starting":
+        parts.append(phase_text(launch))
+    st.markdown(" ".join(parts))
+
+
+def launch_state(launch: LaunchRow | None) -> None:
+    """State, address, phase and last line of the log of the live launch."""
+    if launch is None:
+        st.markdown(f"{_('Engine')} {state_badge('off')}")
+        return
+    parts = [_("Engine"), state_badge(launch.state), f"`{launch.served_name or MISSING}`"]
+    if launch.port is not None:
+        parts.append(f"`http://127.0.0.1:{launch.port}/v1`")
+    st.markdown(" ".join(parts))
+    if launch.state == "starting":
+        st.caption(phase_text(launch))
+        if launch.last_line:
+            st.code(launch.last_line, language=None, wrap_lines=True)
+    elif launch.ready_s is not None:
+        up = duration(age_s(launch.started_at))
+        st.caption(_("ready after {seconds}, up for {up}").format(seconds=number(launch.ready_s, 1, "s"), up=up))
+
+
+def phase_text(launch: LaunchRow) -> str:
+    """What a starting engine is at, and for how long it has been starting."""
+    since = _("for {duration}").format(duration=duration(age_s(launch.started_at)))
+    return f"{phase_word(launch.phase)} · {since}" if launch.phase else since
+
+
+def phase_word(phase: str) -> str:
+    """A phase of the start in words; an unknown one as the engine's definition names it."""
+    return _(_PHASES[phase]) if phase in _PHASES else phase
+
+
+def failure_text(launch: LaunchRow) -> None:
+    """Why a launch failed: the words of its failure and the end of its log."""
+    if launch.state != "failed":
+        return
+    ended = launch.ended or {}
+    message: Mapping[str, Any] = ended.get("message") or {}
+    sentence = word(str(message["code"]), dict(message)) if message.get("code") else failure_word(launch.failure)
+    st.error(sentence, icon=":material/error:")
+    if message.get("remedy"):
+        st.info(word(str(message["remedy"]), dict(message)))
+    if ended.get("log_tail"):
+        st.code(str(ended["log_tail"]), language=None, wrap_lines=True)
+
+
+def launch_record(launch: LaunchRow) -> dict[str, Any]:
+    """A launch as a row of the table of launches."""
+    lived = (launch.ended_at - launch.started_at).total_seconds() if launch.ended_at else None
+    return {
+        "id": launch.id,
+        "state": state_word(launch.state),
+        "started": local_time(launch.started_at, seconds=True),
+        "engine": launch.engine,
+        "model": launch.served_name or MISSING,
+        "ready": number(launch.ready_s, 1, "s"),
+        "lived": duration(lived),
+        "failure": failure_word(launch.failure),
+        "end": end_text(launch.ended),
+    }
+
+
+def end_text(ended: Mapping[str, Any] | None) -> str:
+    """How an engine was ended: by itself, asked, or killed; and whether anything of it was left."""
+    how = (ended or {}).get("how")
+    if how is None:
+        return MISSING
+    text = _(_ENDS[how]) if how in _ENDS else str(how)
+    left = (ended or {}).get("left")
+    return _("{how}; processes left: {left}").format(how=text, left=left) if left else text

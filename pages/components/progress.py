@@ -1,0 +1,109 @@
+"""The queue of this host: what runs, how far it is, what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from lab.store import ExperimentRow, ExperimentView, TrialRow, get_experiment, list_experiments, request_stop
+from pages.components.context import get_store, host_name, person
+from pages.components.frame import link_to
+from pages.components.i18n import _, ngettext
+from pages.components.status import count, duration, state_badge, state_word
+from pages.components.time_left import seconds_left
+
+_RUNNING = ("starting", "warming", "measuring")
+
+
+def open_experiments() -> list[ExperimentRow]:
+    """What runs or waits on this host, in the order in which it is done."""
+    store = get_store()
+    rows = [row for state in ("running", "paused", "queued") for row in list_experiments(store, state=state)]
+    here = [row for row in rows if row.host == host_name()]
+    return sorted(here, key=lambda row: (row.state == "queued", row.id))
+
+
+def running_experiment(row: ExperimentRow) -> None:
+    """Name, progress, time left and the stop button of the experiment in hand."""
+    view = get_experiment(get_store(), row.id)
+    head, action = st.columns([4, 1], vertical_alignment="center")
+    head.markdown(f"**{row.name}** {state_badge(row.state)}")
+    with action:
+        stop_button(row, key=f"stop-{row.id}")
+    st.progress(done_ratio(view), text=progress_text(view))
+    trial = current_trial(view)
+    if trial is not None:
+        st.caption(trial_text(trial))
+    link_to("results", _("Results so far"), experiment=row.id)
+
+
+def stop_button(row: ExperimentRow, key: str) -> None:
+    """Stop an experiment; pressed once, it says that it was."""
+    if row.stop_requested:
+        st.caption(_("Stopping …"))
+    elif st.button(_("Stop"), icon=":material/stop:", key=key):
+        request_stop(get_store(), row.id, person())
+        st.rerun()
+
+
+def waiting_list(rows: list[ExperimentRow]) -> None:
+    """What waits, one line each."""
+    for place, row in enumerate(rows, start=1):
+        trials = ngettext("{n} trial", "{n} trials", row.trials_total).format(n=row.trials_total)
+        head, action = st.columns([4, 1], vertical_alignment="center")
+        head.markdown(f"{place}. **{row.name}** · {trials} · {row.person}")
+        with action:
+            stop_button(row, key=f"stop-{row.id}")
+
+
+def current_trial(view: ExperimentView) -> TrialRow | None:
+    return next((trial for trial in view.trials if trial.state in _RUNNING), None)
+
+
+def done_ratio(view: ExperimentView) -> float:
+    """Share of the work done, the stage in hand counted by its requests."""
+    if not view.trials:
+        return 0.0
+    ended = sum(trial.state in ("done", "failed", "cancelled") for trial in view.trials)
+    trial = current_trial(view)
+    part = _part(trial.progress) if trial is not None else 0.0
+    return min(1.0, (ended + part) / len(view.trials))
+
+
+def progress_text(view: ExperimentView) -> str:
+    """Trials done of all, failures, and the time left where it can be told."""
+    row = view.row
+    ended = row.trials_done + row.trials_failed
+    parts = [_("{done} of {total} trials").format(done=count(ended), total=count(row.trials_total))]
+    if row.trials_failed:
+        parts.append(ngettext("{n} failed", "{n} failed", row.trials_failed).format(n=row.trials_failed))
+    left = seconds_left(view)
+    if left is not None:
+        parts.append(_("about {duration} left").format(duration=duration(left)))
+    return " · ".join(parts)
+
+
+def trial_text(trial: TrialRow) -> str:
+    """The trial in hand: arm, repeat, state, requests."""
+    parts = [trial.arm_name, _("repeat {n}").format(n=trial.block), state_word(trial.state)]
+    progress = trial.progress or {}
+    if progress.get("total"):
+        parts.append(_("{done} of {total} requests").format(done=progress.get("done", 0), total=progress["total"]))
+    if progress.get("in_flight"):
+        parts.append(_("{n} in flight").format(n=progress["in_flight"]))
+    if trial.attempt > 1:
+        parts.append(_("attempt {n}").format(n=trial.attempt))
+    return " · ".join(parts)
+
+
+def _part(progress: Mapping[str, Any] | None) -> float:
+    """How much of a trial is done, by its stages and the requests of the one in hand."""
+    if not progress:
+        return 0.0
+    stages = max(1, int(progress.get("stages") or 1))
+    before = max(0, int(progress.get("stage") or 1) - 1)
+    total = progress.get("total")
+    inside = float(progress.get("done") or 0) / float(total) if total else 0.0
+    return min(1.0, (before + min(1.0, inside)) / stages)

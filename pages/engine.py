@@ -1,0 +1,129 @@
+"""Engine: the live launch, its command, what it took, its log; start and stop through the runner."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from lab.findings import LabError
+from lab.store import LaunchRow, add_intent, list_launches, open_intents
+from pages.components.command import ENGINE, command_panel, live_pair
+from pages.components.context import errors_as_messages, get_store, header, host_name, live, person, show_findings
+from pages.components.effective import effective_table
+from pages.components.i18n import _
+from pages.components.launch import failure_text, launch_record, launch_state, live_launch
+from pages.components.log_view import log_view
+from pages.components.runner import RunnerSeen, runner_button, runner_line, runner_seen, start_runner
+
+EARLIER = 50
+
+
+@live(1.0)
+def state() -> None:
+    """The runner and its engine as they are this second, with the buttons that fit."""
+    seen = runner_seen()
+    launch = live_launch(seen)
+    line, action = st.columns([4, 1], vertical_alignment="center")
+    with line:
+        st.markdown(runner_line(seen))
+        launch_state(launch)
+    with action:
+        runner_button(seen, key="start-runner")
+        _buttons(seen, launch)
+    if st.session_state.get("launch-shown") != (launch.id if launch else None, launch.state if launch else None):
+        st.session_state["launch-shown"] = (launch.id if launch else None, launch.state if launch else None)
+        st.rerun()  # what stands outside of this live part is about another launch now
+
+
+def _buttons(seen: RunnerSeen, launch: LaunchRow | None) -> None:
+    wanted = {intent.kind for intent in open_intents(get_store(), host_name())}
+    if launch is None:
+        asked = "serve" in wanted and seen.running
+        label = _("Starting …") if asked else _("Start the engine")
+        if st.button(label, type="primary", icon=":material/play_arrow:", disabled=asked, key="serve"):
+            _serve()
+    elif seen.trial_id is not None:
+        st.caption(_("A trial uses it."))
+    else:
+        asked = "stop-engine" in wanted or launch.state == "stopping"
+        label = _("Stopping …") if asked else _("Stop the engine")
+        if st.button(label, icon=":material/stop:", disabled=asked, key="stop-engine"):
+            add_intent(get_store(), host_name(), "stop-engine", person=person())
+            st.rerun()
+
+
+def _serve() -> None:
+    """Ask for the live pair as it stands now; the same wish is not written twice."""
+    try:
+        pair = live_pair()
+    except LabError as problem:
+        show_findings(problem.findings)
+        return
+    if all(intent.kind != "serve" for intent in open_intents(get_store(), host_name())):
+        payload = {"engine": ENGINE, "settings_text": pair.settings_text, "config_text": pair.config_text}
+        add_intent(get_store(), host_name(), "serve", payload=payload, person=person())
+    if start_runner():
+        st.rerun()
+
+
+def earlier(launches: tuple[LaunchRow, ...]) -> LaunchRow | None:
+    """All launches of this host; returns the one that was clicked."""
+    frame = pd.DataFrame([launch_record(launch) for launch in launches])
+    event = st.dataframe(
+        frame,
+        key="launches",
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config={
+            "id": st.column_config.NumberColumn(_("No."), format="%d", width=50),
+            "state": _("State"),
+            "started": _("Started"),
+            "engine": _("Engine"),
+            "model": _("Model"),
+            "ready": _("Ready after"),
+            "lived": _("Lived"),
+            "failure": _("Failure"),
+            "end": _("End"),
+        },
+    )
+    chosen = event.selection.rows
+    return launches[chosen[0]] if chosen else None
+
+
+def one_launch(launch: LaunchRow) -> None:
+    """Why it failed, the command that ran, what it took, its log."""
+    failure_text(launch)
+    took, log, command = st.tabs([_("Effective configuration"), _("Log"), _("Command")])
+    with took:
+        effective_table(launch)
+    with log:
+        log_view(launch.log_path, key=f"log-{launch.id}")
+    with command:
+        st.code(" ".join(launch.argv), language="bash", wrap_lines=True)
+        names = ", ".join(f"`{name}`" for name in launch.environment_names)
+        st.caption(_("Variables of its environment (names only): {names}").format(names=names))
+
+
+header(
+    _("Engine"),
+    _("The engine that runs now on this host, and those before it. Starts and stops go through the runner."),
+)
+with st.container(border=True):
+    state()
+launches = list_launches(get_store(), host_name(), EARLIER)
+current = live_launch(runner_seen())
+if current is not None:
+    st.subheader(_("Launch {id}").format(id=current.id), anchor=False)
+    one_launch(current)
+st.subheader(_("The command for the live config pair"), anchor=False)
+with errors_as_messages():
+    command_panel(live_pair())
+st.subheader(_("Launches on this host"), anchor=False)
+if launches:
+    chosen = earlier(launches)
+    if chosen is not None and (current is None or chosen.id != current.id):
+        st.markdown(f"**{_('Launch {id}').format(id=chosen.id)}**")
+        one_launch(chosen)
+else:
+    st.caption(_("Nothing was launched here yet."))
