@@ -40,6 +40,17 @@ _NOT_REQUEST_FIELDS = ("request_model", "stream", "max_tokens")
 _NOT_ENGINE = ("host",)
 
 
+@dataclass(frozen=True, slots=True)
+class RawValue:
+    """A value as it stands in a file: `"0.90"` stays text."""
+
+    value: object
+    file: str
+    line: int | None
+    column: int | None
+    path: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class ConfigPair:
     """The two texts with the names to show for them. Immutable: the `with_` methods give a new pair.
@@ -116,8 +127,20 @@ class ConfigPair:
         found = self.document(place.file).locate(place.path)
         return None if found is None else (self.document(place.file).file, found)
 
-    def with_knobs(self, changes: Mapping[str, Scalar]) -> ConfigPair:
+    def raw_value(self, name: str) -> RawValue | None:
+        """A knob's value just as the file has it, wrong type or not; None where the files do not set it."""
+        place = self._standing(find_knob(name, self.dialect))
+        if place is None:
+            return None
+        document = self.document(place.file)
+        found = document.locate(place.path)
+        line, column = (None, None) if found is None else (found.line, found.column)
+        return RawValue(document.get(place.path), document.file, line, column, place.path)
+
+    def with_knobs(self, changes: Mapping[str, Scalar | None]) -> ConfigPair:
         """The pair with these knobs set (aliases are taken); a missing key is put where its form wants it.
+
+        None takes the knob out of the files: back to the engine's default.
 
         Raises "unknown-knob", "removed-knob" or "secret-in-file".
         """
@@ -135,11 +158,23 @@ class ConfigPair:
             config = config.remove(path) if plain is None else config.set(path, plain)
         return replace(self, config_text=config.text)
 
-    def _with_setting(self, name: str, value: Scalar) -> ConfigPair:
+    def _without(self, knob: Knob) -> ConfigPair:
+        pair, place = self, self._standing(knob)
+        while place is not None:
+            if place.file == "settings":
+                pair = replace(pair, settings_text=pair.settings.remove(place.path).text)
+            else:
+                pair = replace(pair, config_text=pair.config.remove(place.path).text)
+            place = pair._standing(knob)
+        return pair
+
+    def _with_setting(self, name: str, value: Scalar | None) -> ConfigPair:
         switch = switches().get(name.rpartition(".")[2])
         if switch is not None and find_removed(name) is None:
             return self.with_knobs(switch.when_false) if value is False else self
         knob = find_knob(name, self.dialect)
+        if value is None:
+            return self._without(knob)
         place = self._standing(knob) or knob.places_in(self.dialect)[0]
         refuse_secret(place.path[-1], value)
         pair = self._put(place, coerced(knob, value))

@@ -1,0 +1,213 @@
+"""All that is to be said about a config pair, at once, each with its place in the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from lab.configs.documents import Document, Path
+from lab.configs.knobs import (
+    Dialect,
+    Knob,
+    Place,
+    Removed,
+    canonical_name,
+    engine_flags,
+    flag_knob,
+    knob_table,
+    lab_keys,
+    nearest_name,
+    removed_keys,
+    switches,
+    value_problem,
+    written,
+)
+from lab.configs.pair import ConfigPair
+from lab.configs.positions import same_value
+from lab.configs.rules import VLLM_ONLY_FIELDS, knob_rules, length_rules
+from lab.configs.secrets import is_literal_secret
+from lab.configs.workload_rules import longest_request, workload_findings
+from lab.findings import Finding, LabError, Severity, has_errors
+from lab.records.workload import Scalar, Workload
+
+_PLACEHOLDER_MODEL = "your-model-name"
+_NEAR_ENOUGH_FOR_A_TYPO = 0.8
+VLLM_VERSION = "0.32"
+
+
+def check_pair(pair: ConfigPair) -> tuple[Finding, ...]:
+    """Every finding on the pair: parse errors, keys, values, rules between knobs, the workload. Never raises."""
+    broken = tuple(finding for text in ("settings", "config") for finding in _parse_errors(pair, text))
+    if broken:
+        return broken
+    found = [*structure_findings(pair)]
+    found += check_rules(pair)
+    if not has_errors(found):
+        found += check_lengths(pair)
+    return tuple(sorted(found, key=_reading_order))
+
+
+def structure_findings(pair: ConfigPair) -> list[Finding]:
+    """Findings on keys and single values, [workload] included; the texts must parse."""
+    found = [*_key_findings(pair, pair.settings), *_key_findings(pair, pair.config)]
+    workload = pair.config.get(("workload",))
+    if isinstance(workload, dict):
+        found += workload_findings(workload, pair.config)
+    return found
+
+
+def check_rules(pair: ConfigPair) -> list[Finding]:
+    """Findings on the knobs together; knobs with a wrong value are left out, they have their own finding."""
+    knobs = sound_knobs(pair.knobs())
+    found = [placed_at_knob(pair, name, finding) for name, finding in knob_rules(knobs)]
+    for name in VLLM_ONLY_FIELDS:
+        if name in knobs:
+            found.append(placed_at_knob(pair, name, Finding("vllm-only-field", "advice", {"knob": name})))
+    for name in ("model", "request_model"):
+        if knobs.get(name) == _PLACEHOLDER_MODEL:
+            severity: Severity = "error" if name == "model" else "warning"
+            params = {"knob": name, "value": _PLACEHOLDER_MODEL}
+            found.append(placed_at_knob(pair, name, Finding("placeholder-model", severity, params)))
+    return found
+
+
+def check_lengths(pair: ConfigPair, workload: Workload | None = None) -> list[Finding]:
+    """Whether the longest request fits; `workload` None means the pair's own."""
+    table = workload.model_dump() if workload is not None else pair.config.get(("workload",))
+    if not isinstance(table, dict):
+        return []
+    rules = length_rules(sound_knobs(pair.knobs()), *longest_request(table))
+    return [placed_at_knob(pair, name, finding) for name, finding in rules]
+
+
+def sound_knobs(knobs: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The knobs whose value has the right type and range."""
+    table = knob_table()
+    return {
+        name: value for name, value in knobs.items() if name not in table or value_problem(table[name], value) is None
+    }
+
+
+def placed_at_knob(pair: ConfigPair, name: str, finding: Finding) -> Finding:
+    raw = pair.raw_value(name)
+    return finding if raw is None else replace(finding, file=raw.file, line=raw.line, column=raw.column)
+
+
+def _parse_errors(pair: ConfigPair, which: str) -> tuple[Finding, ...]:
+    try:
+        _ = pair.settings if which == "settings" else pair.config
+    except LabError as problem:
+        return problem.findings
+    return ()
+
+
+def _key_findings(pair: ConfigPair, document: Document) -> Iterator[Finding]:
+    known = _known_places(pair.dialect, "settings" if document is pair.settings else "config")
+    leaves = list(document.leaves())
+    if not leaves and document.text.strip(" \t\r\n\ufeff{}"):
+        yield Finding("no-settings", "warning", file=document.file, line=1)
+    for path, value in leaves:
+        for finding in _leaf_findings(pair, document, known, path, value):
+            yield _placed(document, path, finding)
+
+
+def _leaf_findings(
+    pair: ConfigPair, document: Document, known: Mapping[Path, Knob | Removed], path: tuple[str, ...], value: object
+) -> Iterator[Finding]:
+    dotted = ".".join(path)
+    if is_literal_secret(path[-1], value):
+        yield Finding("secret-in-file", params={"key": dotted})
+        return
+    if path[0] == "workload" and document is pair.config:
+        return
+    entry = known.get(path)
+    if isinstance(entry, Removed):
+        yield Finding("removed-key", "warning", {"key": dotted, "nearest": entry.nearest})
+    elif entry is not None:
+        yield from _value_findings(pair, entry, document, path, value)
+    elif path[:2] == ("engine", "args") and len(path) > 2:
+        yield from _flag_findings(pair, document, path, value)
+    elif Place("settings" if document is pair.settings else "config", path) in switch_places(pair.dialect):
+        if not isinstance(value, bool):
+            params = {"knob": dotted, "value": str(value), "kind": "true or false", "written": written(value)}
+            yield Finding("wrong-type", params=params)
+    else:
+        yield _unknown(dotted, known)
+
+
+def _value_findings(
+    pair: ConfigPair, knob: Knob, document: Document, path: tuple[str, ...], value: object
+) -> Iterator[Finding]:
+    if value is None:
+        return
+    problem = value_problem(knob, value)
+    if problem is not None:
+        yield problem
+    raw = pair.raw_value(knob.name)
+    if raw is not None and (raw.file, raw.path) != (document.file, path) and not same_value(raw.value, value):
+        yield Finding("set-twice", "warning", {"knob": knob.name, "used": f"{raw.file} {'.'.join(raw.path)}"})
+
+
+def _flag_findings(pair: ConfigPair, document: Document, path: tuple[str, ...], value: object) -> Iterator[Finding]:
+    name = path[2].replace("-", "_")
+    knob = knob_table().get(canonical_name(name, pair.dialect))
+    removed = removed_keys().get(name)
+    if removed is not None:
+        yield Finding("removed-flag", params={"key": name, "nearest": removed.nearest})
+    elif knob is not None and knob.name == name:
+        yield from _value_findings(pair, knob, document, path, value)
+    elif name in engine_flags():
+        problem = None if value is None or len(path) > 3 else value_problem(flag_knob(name), value)
+        if problem is not None and not (isinstance(value, list) or flag_knob(name).kind == "str"):
+            yield problem
+    else:
+        yield unknown_flag(name)
+
+
+def unknown_flag(name: str) -> Finding:
+    """An error where a known name is near enough to be meant, else a warning: engines grow new flags."""
+    nearest = nearest_name(name, [*knob_table(), *engine_flags()], _NEAR_ENOUGH_FOR_A_TYPO)
+    if nearest is not None:
+        return Finding("unknown-knob", params={"name": name, "nearest": nearest})
+    return Finding("flag-not-in-catalogue", "warning", {"key": name, "version": VLLM_VERSION})
+
+
+def _unknown(dotted: str, known: Mapping[Path, Knob | Removed]) -> Finding:
+    """A typo of a known key is an error; a key that resembles none is somebody else's and stays."""
+    names = [".".join(map(str, path)) for path in known]
+    nearest = nearest_name(dotted, names, _NEAR_ENOUGH_FOR_A_TYPO)
+    if nearest is None:
+        leaf = dotted.rpartition(".")[2]
+        near = nearest_name(leaf, [name.rpartition(".")[2] for name in names], _NEAR_ENOUGH_FOR_A_TYPO)
+        nearest = next((name for name in names if near is not None and name.rpartition(".")[2] == near), None)
+    if nearest is not None:
+        return Finding("unknown-key", params={"key": dotted, "nearest": nearest})
+    return Finding("foreign-key", "warning", {"key": dotted})
+
+
+def _known_places(dialect: Dialect, file: str) -> dict[Path, Knob | Removed]:
+    found: dict[Path, Knob | Removed] = {}
+    for knob in (*knob_table().values(), *lab_keys().values()):
+        for place in knob.places_in(dialect):
+            if place.file == file:
+                found[place.path] = knob
+    for removed in removed_keys().values():
+        for place in removed.places.get(dialect, ()):
+            if place.file == file:
+                found[place.path] = removed
+    return found
+
+
+def switch_places(dialect: Dialect) -> tuple[Place, ...]:
+    return tuple(place for switch in switches().values() for place in switch.places.get(dialect, ()))
+
+
+def _placed(document: Document, path: Path, finding: Finding) -> Finding:
+    place = document.locate(path)
+    if place is None:
+        return finding.in_file(document.file)
+    return replace(finding, file=document.file, line=place.line, column=place.column)
+
+
+def _reading_order(finding: Finding) -> tuple[str, int, int]:
+    return (finding.file or "", finding.line or 0, finding.column or 0)
