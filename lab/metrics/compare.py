@@ -1,0 +1,282 @@
+"""Verdicts between arms: what the data can carry, and why not where they cannot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Protocol
+
+import numpy as np
+
+from lab.findings import Param
+from lab.metrics.percentiles import Values, as_values, percentile
+from lab.metrics.validity import P95_SAMPLES, SPOILING
+from lab.records.plan import Slo
+from lab.records.states import Target
+from lab.records.summary import Mark, Summary
+from lab.records.workload import Stage
+
+FAILED_LIMIT_RATIO = 0.01
+LENGTH_LIMIT_RATIO = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A sentence as a code. `said` is False where it tells why nothing can be said."""
+
+    code: str
+    params: Mapping[str, Param]
+    said: bool = True
+
+
+class Comparable(Protocol):
+    """A measurement as the store hands it out."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def arm_id(self) -> int: ...
+    @property
+    def arm_name(self) -> str: ...
+    @property
+    def target(self) -> Target: ...
+    @property
+    def repeat(self) -> int: ...
+    @property
+    def stage(self) -> Stage: ...
+    @property
+    def summary(self) -> Summary: ...
+    @property
+    def marks(self) -> Sequence[Mark]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One arm in one stage: its repeats in order, the TTFT of all its requests pooled."""
+
+    name: str
+    repeats: Mapping[int, Comparable]
+    pooled_ttft_ms: Values = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def summaries(self) -> list[Summary]:
+        return [row.summary for row in self.repeats.values()]
+
+    @property
+    def is_baseline(self) -> bool:
+        return next(iter(self.repeats.values())).target == "gateway"
+
+    @property
+    def estimated(self) -> bool:
+        return any(s.tokens_estimated for s in self.summaries)
+
+    @property
+    def few(self) -> bool:
+        return self.pooled_ttft_ms.size < P95_SAMPLES
+
+    @property
+    def mean_length(self) -> float | None:
+        answers = sum(s.succeeded for s in self.summaries)
+        counts = [s.output_tokens for s in self.summaries]
+        known = [c for c in counts if c is not None]
+        return sum(known) / answers if answers and len(known) == len(counts) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    """`better` turns one side's value per repeat into a figure that is larger where it is better."""
+
+    code: str
+    name: str
+    better: Callable[[Summary], float | None]
+    pooled: Callable[[_Side], float | None]
+    needs_equal_length: bool
+    needs_tokens: bool
+    needs_p95: bool = False
+
+
+def compare_arms(
+    rows: Iterable[Comparable], *, ttft_ms: Mapping[int, Sequence[float] | Values] | None = None, slo: Slo | None = None
+) -> tuple[Verdict, ...]:
+    """Each arm against the first, per stage; `ttft_ms` holds the TTFT of the requests of each measurement by its id.
+
+    A ratio stands on the requests of all repeats together; its spread is the lowest and highest ratio of a single
+    repeat, and it is only said where all of these point the same way.
+    """
+    verdicts: list[Verdict] = []
+    for _, group in groupby(sorted(rows, key=_stage_key), key=_stage_key):
+        sides = _sides(list(group), ttft_ms or {})
+        for other in sides[1:]:
+            verdicts += _compare(other, sides[0])
+        own = [side for side in sides if not side.is_baseline]
+        if slo is not None and slo.ttft_p95_ms is not None and len(own) > 1:
+            verdicts += _winner(own, slo.ttft_p95_ms)
+    return tuple(verdicts)
+
+
+def _stage_key(row: Comparable) -> tuple[str, float]:
+    return (row.stage.kind or "", row.stage.value or 0.0)
+
+
+def _sides(rows: Sequence[Comparable], ttft_ms: Mapping[int, Sequence[float] | Values]) -> list[_Side]:
+    found: dict[int, dict[int, Comparable]] = {}
+    for row in sorted(rows, key=lambda r: (r.arm_id, r.repeat)):
+        found.setdefault(row.arm_id, {})[row.repeat] = row
+    return [_side(repeats, ttft_ms) for repeats in found.values()]
+
+
+def _side(repeats: Mapping[int, Comparable], ttft_ms: Mapping[int, Sequence[float] | Values]) -> _Side:
+    samples = [as_values(ttft_ms[row.id]) for row in repeats.values() if row.id in ttft_ms]
+    first = next(iter(repeats.values()))
+    return _Side(first.arm_name, repeats, np.concatenate(samples) if samples else np.empty(0))
+
+
+def _throughput(side: _Side) -> float | None:
+    """Tokens of all repeats over the time of all repeats."""
+    tokens, walls = [s.output_tokens for s in side.summaries], [s.wall_s for s in side.summaries]
+    known = [(t, w) for t, w in zip(tokens, walls, strict=True) if t is not None and w]
+    return sum(t for t, _ in known) / sum(w for _, w in known) if len(known) == len(tokens) and known else None
+
+
+def _mean_speed(side: _Side) -> float | None:
+    """One over the mean TPOT of all requests: means, unlike percentiles, add up."""
+    parts = [(s.tpot_ms.mean, s.tpot_ms.n) for s in side.summaries if s.tpot_ms.mean is not None]
+    n = sum(count for _, count in parts)
+    return _inverse(sum(mean * count for mean, count in parts) / n) if n else None
+
+
+def _inverse(value: float | None) -> float | None:
+    return None if not value else 1 / value
+
+
+METRICS = (
+    _Metric("verdict-throughput", "throughput", lambda s: s.output_tokens_per_s, _throughput, True, True),
+    _Metric(
+        "verdict-ttft",
+        "P95 TTFT",
+        lambda s: _inverse(s.ttft_ms.p95),
+        lambda side: _inverse(percentile(side.pooled_ttft_ms, 95)),
+        needs_equal_length=True,
+        needs_tokens=False,
+        needs_p95=True,
+    ),
+    _Metric("verdict-tpot", "TPOT", lambda s: _inverse(s.tpot_ms.mean), _mean_speed, False, True),
+)
+
+
+def _compare(arm: _Side, other: _Side) -> list[Verdict]:
+    """One pair: a single reason where it holds for all metrics, otherwise metric by metric."""
+    names: dict[str, Param] = {"arm": arm.name, "other": other.name}
+    reason = _not_comparable(arm, other, names)
+    if reason is not None:
+        return [reason]
+    return [verdict for metric in METRICS if (verdict := _judge(metric, arm, other, names)) is not None]
+
+
+def _cannot(code: str, names: Mapping[str, Param], **params: Param) -> Verdict:
+    return Verdict(code, {**names, **params}, said=False)
+
+
+def _not_comparable(arm: _Side, other: _Side, names: Mapping[str, Param]) -> Verdict | None:
+    for side in (arm, other):
+        failed = sum(sum(s.failed.values()) for s in side.summaries)
+        requests = sum(s.requests for s in side.summaries)
+        if failed > FAILED_LIMIT_RATIO * requests:
+            return _cannot("cannot-tell-failures", names, failing=side.name, failed=failed, requests=requests)
+    for side in (arm, other):
+        spoiling = [m.code for row in side.repeats.values() for m in row.marks if m.code in SPOILING]
+        if spoiling:
+            return _cannot("cannot-tell-marks", names, marked=side.name, mark=spoiling[0])
+    if len(arm.repeats.keys() & other.repeats.keys()) < 2:
+        return _cannot("cannot-tell-one-repeat", names)
+    return None
+
+
+def _judge(metric: _Metric, arm: _Side, other: _Side, names: Mapping[str, Param]) -> Verdict | None:
+    reason = _metric_not_comparable(metric, arm, other, names)
+    if reason is not None:
+        return reason
+    ratios = _ratios_per_repeat(metric, arm, other)
+    if not ratios:
+        return _cannot("cannot-tell-missing", names, metric=metric.name)
+    low, high = min(ratios), max(ratios)
+    if low <= 1 <= high:
+        return _cannot("cannot-tell-spread", names, metric=metric.name, low=_shown(low), high=_shown(high))
+    if high < 1:
+        arm, other, low, high = other, arm, 1 / high, 1 / low
+    params: dict[str, Param] = {"arm": arm.name, "other": other.name, "repeats": len(ratios)}
+    ratio = (metric.pooled(arm) or 0) / (metric.pooled(other) or math.nan)
+    return Verdict(metric.code, {**params, "ratio": _shown(ratio), "low": _shown(low), "high": _shown(high)})
+
+
+def _metric_not_comparable(metric: _Metric, arm: _Side, other: _Side, names: Mapping[str, Param]) -> Verdict | None:
+    lengths = (arm.mean_length, other.mean_length)
+    if metric.needs_equal_length and _differ(*lengths):
+        mean, other_mean = (None if length is None else round(length, 1) for length in lengths)
+        return _cannot("cannot-tell-length", names, metric=metric.name, mean=mean, other_mean=other_mean)
+    if metric.needs_tokens and arm.estimated != other.estimated:
+        return _cannot("cannot-tell-estimated", names, metric=metric.name)
+    n = min(arm.pooled_ttft_ms.size, other.pooled_ttft_ms.size)
+    if metric.needs_p95 and 0 < n < P95_SAMPLES:
+        return _cannot("cannot-tell-samples", names, metric=metric.name, n=int(n))
+    return None
+
+
+def _differ(length: float | None, other: float | None) -> bool:
+    """An unknown length is not known to differ; metrics that need tokens have no value then."""
+    if length is None or other is None:
+        return False
+    return abs(length - other) > LENGTH_LIMIT_RATIO * max(length, other)
+
+
+def _ratios_per_repeat(metric: _Metric, arm: _Side, other: _Side) -> list[float]:
+    """Empty as soon as one repeat has no value, or the pooled figure cannot be had."""
+    if metric.pooled(arm) is None or metric.pooled(other) is None:
+        return []
+    shared = sorted(arm.repeats.keys() & other.repeats.keys())
+    pairs = [(metric.better(arm.repeats[i].summary), metric.better(other.repeats[i].summary)) for i in shared]
+    ratios = [mine / theirs for mine, theirs in pairs if mine is not None and theirs]
+    return ratios if len(ratios) == len(pairs) else []
+
+
+def _shown(value: float) -> float:
+    """Three significant digits: more would claim what repeats cannot show."""
+    return float(f"{value:.3g}")
+
+
+def _shown_limit(limit_ms: float) -> float | int:
+    return int(limit_ms) if limit_ms.is_integer() else limit_ms
+
+
+def _winner(sides: Sequence[_Side], limit_ms: float) -> list[Verdict]:
+    """One sentence naming the arm to take under the SLO, where all could be judged and the gap is clear.
+
+    The gateway is a baseline, nothing that could be taken.
+    """
+    if any(_not_comparable(side, sides[0], {}) is not None for side in sides[1:]) or any(s.few for s in sides):
+        return []
+    p95 = {side.name: percentile(side.pooled_ttft_ms, 95) for side in sides}
+    keeping = [side for side in sides if all((s.ttft_ms.p95 or math.inf) <= limit_ms for s in side.summaries)]
+    if not keeping:
+        nearest = min(p95, key=lambda name: p95[name] or math.inf)
+        params: dict[str, Param] = {
+            "arm": nearest,
+            "limit_ms": _shown_limit(limit_ms),
+            "ttft_p95_ms": round(p95[nearest] or 0),
+        }
+        return [Verdict("verdict-nobody-meets-slo", params)]
+    keeping.sort(key=lambda side: _throughput(side) or 0, reverse=True)
+    best, rate = keeping[0], _throughput(keeping[0])
+    if rate is None or any(not _clearly_faster(best, rival) for rival in keeping[1:]):
+        return []
+    params = {"arm": best.name, "limit_ms": _shown_limit(limit_ms), "tokens_per_s": _shown(rate)}
+    return [Verdict("verdict-winner", {**params, "ttft_p95_ms": round(p95[best.name] or 0)})]
+
+
+def _clearly_faster(best: _Side, rival: _Side) -> bool:
+    if _metric_not_comparable(METRICS[0], best, rival, {}) is not None:
+        return False
+    ratios = _ratios_per_repeat(METRICS[0], best, rival)
+    return bool(ratios) and min(ratios) > 1
