@@ -63,7 +63,12 @@ def build_command(
     """
     used, overlays, warnings = apply_overlays(definition.overlay, knobs, explicit, host_kind)
     flags = to_flags(definition, used, explicit, catalogue)
-    places = {"python": str(python), "model": model.argument, "served_name": model.served_name, "port": str(port)}
+    places = {
+        "python": str(python.absolute()),  # not resolved: the link is what makes it a virtual environment's
+        "model": model.argument,
+        "served_name": model.served_name,
+        "port": str(port),
+    }
     chosen = devices if devices is not None else _text(knobs.get("devices"))
     return EngineCommand(
         argv=(*(part.format_map(places) for part in definition.command), *flags.arguments),

@@ -77,9 +77,12 @@ class Ready(_Part):
 
 
 class ClientPaths(_Part):
-    running_metric: str | None = None
-    waiting_metric: str | None = None
-    reset_path: str | None = None
+    """What the lab asks a running server; the defaults are vLLM's, for a server that was not launched here."""
+
+    metrics_path: str = "/metrics"
+    running_metric: str = "vllm:num_requests_running"
+    waiting_metric: str = "vllm:num_requests_waiting"
+    reset_path: str = "/reset_prefix_cache"
 
 
 class Metrics(_Part):
@@ -90,13 +93,12 @@ class Metrics(_Part):
 
 
 class EffectiveSource(_Part):
-    """Where each knob in force is read: dotted paths of a JSON answer, labels of a metric; `free` needs no check."""
+    """Where each knob in force is read: dotted paths of a JSON answer, labels of a metric."""
 
     path: str | None = None
     labels_metric: str | None = None
     knobs: dict[str, str] = Field(default_factory=dict)
     labels: dict[str, str] = Field(default_factory=dict)
-    free: dict[str, list[Scalar]] = Field(default_factory=dict)
 
 
 class FailurePattern(_Part):

@@ -23,11 +23,11 @@ class ProcessIdentity:
     start_time: float
 
 
-def identity(pid: int) -> ProcessIdentity | None:
-    """The process that has this pid now; None where there is none or only a zombie is left."""
+def identity(pid: int, *, even_zombie: bool = False) -> ProcessIdentity | None:
+    """The process that has this pid now; None where there is none, or only a zombie (unless asked for)."""
     try:
         process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
+        if not even_zombie and process.status() == psutil.STATUS_ZOMBIE:
             return None
         return ProcessIdentity(pid, _start_time(process))
     except (psutil.Error, OSError, ValueError):

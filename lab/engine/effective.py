@@ -1,0 +1,110 @@
+"""The configuration an engine really runs with, read back from it and compared with what was asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lab.engine.definition import EngineDefinition
+from lab.engine.http_client import EngineClient
+from lab.findings import LabError
+from lab.host.metrics_page import read_labels
+from lab.records.summary import Mark
+from lab.records.workload import Scalar
+
+Effective = Mapping[str, Scalar | None]
+
+# what leaves the choice to the engine
+_FREE = ("auto", "-1", "")
+# different spellings of the same thing
+_SAME = {"half": "float16", "float": "float32", "fp8": "fp8_e4m3"}
+
+
+def read_effective(base_url: str, definition: EngineDefinition, api_key: str | None = None) -> dict[str, Scalar | None]:
+    """Canonical knob → value in force, None where the engine says that nothing is set; empty where it does not tell.
+
+    Beside the knobs: what the engine made of them (`kv_cache_size_tokens`, `num_gpu_blocks`, `device`).
+    """
+    with EngineClient(base_url, api_key, definition.client) as client:
+        return {**_from_labels(client, definition), **_from_json(client, definition)}
+
+
+def compare_effective(asked: Mapping[str, Scalar], effective: Effective) -> tuple[Mark, ...]:
+    """A mark "effective-differs" for each asked knob that the engine runs with another value of.
+
+    Knobs that the engine does not report are not compared; where it reports nothing at all, that is the one mark.
+    """
+    if not effective:
+        return (Mark(code="effective-unknown"),)
+    return tuple(
+        Mark(code="effective-differs", params={"knob": knob, "asked": value, "effective": effective[knob]})
+        for knob, value in asked.items()
+        if knob in effective and not _agree(value, effective[knob])
+    )
+
+
+def _from_json(client: EngineClient, definition: EngineDefinition) -> dict[str, Scalar | None]:
+    if definition.effective.path is None:
+        return {}
+    try:
+        answer = client.get_json(definition.effective.path)
+    except LabError:
+        return {}
+    found = {}
+    for knob, path in definition.effective.knobs.items():
+        there, value = _at(answer, path)
+        if there:
+            found[knob] = _plain(value)
+    return found
+
+
+def _from_labels(client: EngineClient, definition: EngineDefinition) -> dict[str, Scalar | None]:
+    if definition.effective.labels_metric is None:
+        return {}
+    try:
+        labels = read_labels(client.page(definition.client.metrics_path), definition.effective.labels_metric) or {}
+    except (LabError, ValueError):
+        return {}
+    return {knob: _read(labels[label]) for knob, label in definition.effective.labels.items() if label in labels}
+
+
+def _at(table: Any, path: str) -> tuple[bool, Any]:
+    for part in path.split("."):
+        if not isinstance(table, Mapping) or part not in table:
+            return False, None
+        table = table[part]
+    return True, table
+
+
+def _plain(value: Any) -> Scalar | None:
+    if isinstance(value, str):
+        return value.removeprefix("torch.")
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _read(text: str) -> Scalar | None:
+    """A label's text as the value it was made from: labels are Python's own words."""
+    named: dict[str, Scalar | None] = {"None": None, "True": True, "False": False}
+    if text in named:
+        return named[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _agree(asked: Scalar, effective: Scalar | None) -> bool:
+    if str(asked) in _FREE:
+        return True
+    if effective is None or isinstance(asked, bool) or isinstance(effective, bool):
+        return asked is effective or asked == effective
+    try:
+        return math.isclose(float(asked), float(effective), rel_tol=1e-9)
+    except ValueError:
+        pass
+    if isinstance(effective, int | float):
+        return True  # "8k" for a number of tokens: the engine reads such words, the lab does not guess
+    return _SAME.get(str(asked), str(asked)) == _SAME.get(effective, effective)

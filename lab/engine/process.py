@@ -1,0 +1,151 @@
+"""The engine as a process: started in a session of its own, ended whole, and proved gone.
+
+An engine must not outlive its runner. Three things see to it: `stop`; the next runner's `end_orphan`; and a guard
+(`lab.engine.guard`), a small process that reads a pipe whose other end only the runner holds. When the runner dies,
+however it dies, the guard reads the end of the pipe and ends the group. PR_SET_PDEATHSIG is not used: it fires when
+the thread that forked ends, not the process; it reaches the API process only, not the engine core and the workers;
+and setting it means Python code between fork and exec in a process with threads.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from lab.engine.command import EngineCommand
+from lab.engine.orphan import end_orphan, own_members
+from lab.engine.port import port_is_free, port_owner
+from lab.environment import ROOT
+from lab.findings import error
+from lab.host.process_group import StopProof, descendants, end_processes
+from lab.host.process_identity import ProcessIdentity, identity, is_same
+
+__all__ = ["EngineProcess", "StopProof", "end_orphan", "launch", "stop"]
+
+STOP_GRACE_S = 20.0
+_PORT_WAIT_S = 5.0
+_GUARD_WAIT_S = 10.0
+
+
+class EngineProcess:
+    """A started engine, the leader of its own session and group from its first moment on (`pgid` equals `pid`)."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], command: EngineCommand, log_path: Path) -> None:
+        self.pid = popen.pid
+        self.pgid = popen.pid
+        self.command = command
+        self.port = command.port
+        self.log_path = log_path
+        self.started_ns = time.monotonic_ns()
+        # a child that died already is a zombie until it is polled, so its start can always be read
+        self.identity = identity(popen.pid, even_zombie=True) or ProcessIdentity(popen.pid, 0.0)
+        self._popen = popen
+        self._guard = _start_guard(self.identity)
+
+    @property
+    def start_time(self) -> float:
+        return self.identity.start_time
+
+    def poll(self) -> int | None:
+        """The exit status of the launched process (negative: the signal), None while it runs; reaps it."""
+        return self._popen.poll()
+
+    def close(self) -> None:
+        """Reap the process and let the guard go; only after the group is gone."""
+        if self._guard.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._guard.stdin.close()
+        for child in (self._popen, self._guard):
+            try:
+                child.wait(_GUARD_WAIT_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+
+def launch(command: EngineCommand, log_path: Path) -> EngineProcess:
+    """Start the engine; its output goes to `log_path` (mode 0600, a file, so that it can never block).
+
+    Raises `LabError`: "port-taken" (with the owner where it can be read), "engine-not-started",
+    "launch-log-unwritable".
+    """
+    if not port_is_free(command.port):
+        owner = port_owner(command.port)
+        raise error(
+            "port-taken", port=command.port, pid=owner.pid if owner else None, name=owner.name if owner else None
+        )
+    log = _open_log(log_path)
+    try:
+        popen = subprocess.Popen(
+            list(command.argv),
+            cwd=log_path.parent,
+            env=dict(command.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        raise error("engine-not-started", reason=f"{command.argv[0]}: {problem.strerror}") from problem
+    finally:
+        os.close(log)
+    return EngineProcess(popen, command, log_path)
+
+
+def stop(process: EngineProcess, grace_s: float = STOP_GRACE_S) -> StopProof:
+    """End the whole group and what descends from it: SIGTERM, `grace_s` to finish, SIGKILL. Can be called again.
+
+    The proof says that no member is left (zombies are reaped or hold nothing) and whether the port is free.
+    """
+    strays = _descendants_of_group(process)
+
+    def members() -> tuple[ProcessIdentity, ...]:
+        process.poll()
+        inside = own_members(process.identity, process.pgid)
+        return (*inside, *(stray for stray in strays if stray not in inside and is_same(stray)))
+
+    proof = end_processes(members, grace_s)
+    if proof.ended:
+        process.close()
+    return replace(proof, port_free=_wait_for_port(process.port))
+
+
+def _descendants_of_group(process: EngineProcess) -> tuple[ProcessIdentity, ...]:
+    """A worker may have made a group of its own; it is found as long as its parents live."""
+    found = {child for member in own_members(process.identity, process.pgid) for child in descendants(member.pid)}
+    return tuple(sorted(found, key=lambda child: child.pid))
+
+
+def _wait_for_port(port: int) -> bool:
+    deadline = time.monotonic() + _PORT_WAIT_S
+    while not port_is_free(port):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _open_log(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.fchmod(log, 0o600)
+    except OSError as problem:
+        raise error("launch-log-unwritable", path=str(path), reason=problem.strerror) from problem
+    return log
+
+
+def _start_guard(who: ProcessIdentity) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "lab.engine.guard", str(who.pid), repr(who.start_time)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )

@@ -1,0 +1,85 @@
+"""Ending a whole process group, with proof: ask, wait, kill, wait, and look whether anything is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import psutil
+
+from lab.host.process_identity import ProcessIdentity, group_members, identity, is_same
+
+How = Literal["exited", "sigterm", "sigkill"]
+_POLL_S = 0.05
+_KILL_WAIT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class StopProof:
+    """What ending a group came to: `left` are the pids that still run, `port_free` is None where no port was asked.
+
+    `how` is what it took: nothing ("exited"), SIGTERM, or SIGKILL.
+    """
+
+    ended: bool
+    how: How
+    seconds: float
+    left: tuple[int, ...]
+    port_free: bool | None = None
+
+
+def end_processes(members: Callable[[], tuple[ProcessIdentity, ...]], grace_s: float) -> StopProof:
+    """End all that `members` gives, asked anew each time: SIGTERM, `grace_s` to follow it, SIGKILL, 10 s to die."""
+    began = time.monotonic()
+    how: How = "exited"
+    if members():
+        how = "sigterm"
+        _signal(members(), signal.SIGTERM)
+        if not _wait_until_gone(members, grace_s):
+            how = "sigkill"
+            _kill_until_gone(members)
+    left = tuple(member.pid for member in members())
+    return StopProof(not left, how, time.monotonic() - began, left)
+
+
+def group_identities(pgid: int) -> tuple[ProcessIdentity, ...]:
+    """Who belongs to a process group now."""
+    return tuple(found for pid in group_members(pgid) if (found := identity(pid)) is not None)
+
+
+def descendants(pid: int) -> tuple[ProcessIdentity, ...]:
+    """The children of a process and theirs; empty where it is gone. They may have left its group."""
+    try:
+        children = psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return ()
+    return tuple(found for child in children if (found := identity(child.pid)) is not None)
+
+
+def _kill_until_gone(members: Callable[[], tuple[ProcessIdentity, ...]]) -> None:
+    deadline = time.monotonic() + _KILL_WAIT_S
+    while (alive := members()) and time.monotonic() < deadline:
+        _signal(alive, signal.SIGKILL)  # again each time: a dying process may have forked
+        time.sleep(_POLL_S)
+
+
+def _wait_until_gone(members: Callable[[], tuple[ProcessIdentity, ...]], timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while members():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _signal(members: tuple[ProcessIdentity, ...], number: signal.Signals) -> None:
+    for member in members:
+        if is_same(member):
+            try:
+                os.kill(member.pid, number)
+            except (ProcessLookupError, PermissionError):
+                continue
