@@ -26,7 +26,8 @@ DOMAIN = "lab.po"
 # which keys of which TOML tables are shown, wherever they stand in the file
 TOML_TEXTS = {
     "lab/messages/*.toml": ("text", "remedy"),
-    "lab/configs/knobs.toml": ("label", "help", "effect"),
+    "lab/configs/knobs.toml": ("label", "help", "effect", "unit"),
+    "lab/configs/lab_keys.toml": ("label", "help"),
     "configs/experiments/*.toml": ("name", "question"),
 }
 PYTHON_TEXTS = ("app.py", "pages/**/*.py")
@@ -102,7 +103,7 @@ def problems(language: str) -> list[str]:
 def update(language: str) -> None:
     """Bring a language's file in step; translations of texts that stay are kept, nothing is guessed."""
     known = read_catalogue(language)
-    known.update(texts(), no_fuzzy_matching=True)
+    known.update(texts(), no_fuzzy_matching=True, update_creation_date=False)
     known.obsolete.clear()
     buffer = BytesIO()
     write_po(buffer, known, width=110, sort_by_file=True, include_lineno=False)
@@ -113,7 +114,18 @@ def update(language: str) -> None:
 def read_catalogue(language: str) -> Catalog:
     path = _path(language)
     if not path.is_file():
-        return Catalog(locale=language, project="inference tuning lab", charset="utf-8", fuzzy=False)
+        return Catalog(
+            locale=language,
+            header_comment=f"# Texts of the pages, {language}; kept by tools/translations.py",
+            project="inference tuning lab",
+            version="0.1",
+            copyright_holder="the authors of the inference tuning lab",
+            msgid_bugs_address="-",
+            last_translator="-",
+            language_team="-",
+            charset="utf-8",
+            fuzzy=False,
+        )
     with path.open("rb") as file:
         return read_po(file, locale=language)
 

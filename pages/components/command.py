@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import pandas as pd
 import streamlit as st
 
-from lab.configs import ConfigPair, check_pair, read_pair
+from lab.configs.checks import check_pair
+from lab.configs.pair import ConfigPair, read_pair
 from lab.engine.catalogue import cached_catalogue
 from lab.engine.command import EngineCommand, build_command
 from lab.engine.definition import EngineDefinition, load_definition

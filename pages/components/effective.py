@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from lab.configs import knob_table
+from lab.configs.knobs import knob_table
 from lab.store import LaunchRow
 from pages.components.i18n import _, word
 from pages.components.status import MISSING

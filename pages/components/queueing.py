@@ -8,7 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from lab.configs import read_experiment, read_pair
+from lab.configs.experiment_file import read_experiment
+from lab.configs.pair import read_pair
 from lab.findings import Finding, LabError
 from lab.plan import plan_trials
 from lab.records.plan import Experiment
