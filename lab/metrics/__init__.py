@@ -1,6 +1,19 @@
 """From request records to the numbers of DESIGN section 3."""
 
+from lab.metrics.compare import Verdict, compare_arms
+from lab.metrics.definitions import METRICS, Metric
 from lab.metrics.percentiles import distribution, percentile
+from lab.metrics.pool import PooledArm, pool_arms
 from lab.metrics.summary import summarise
 
-__all__ = ["distribution", "percentile", "summarise"]
+__all__ = [
+    "METRICS",
+    "Metric",
+    "PooledArm",
+    "Verdict",
+    "compare_arms",
+    "distribution",
+    "percentile",
+    "pool_arms",
+    "summarise",
+]

@@ -1,6 +1,8 @@
 """The database: the only place with ORM objects."""
 
 from lab.metrics.compare import Verdict
+from lab.store.baselines import Baseline, list_baselines
+from lab.store.baselines import list_baselines
 from lab.store.database import Store, open_store
 from lab.store.documents import result_document, verdicts
 from lab.store.experiments import (
@@ -30,6 +32,7 @@ from lab.store.trials import (
 )
 from lab.store.views import (
     ArmRow,
+    BaselineRow,
     BestResult,
     Difference,
     ExperimentRow,
@@ -46,6 +49,8 @@ from lab.store.views import (
 
 __all__ = [
     "ArmRow",
+    "BaselineRow",
+    "Baseline",
     "BestResult",
     "Difference",
     "ExperimentRow",
@@ -76,6 +81,8 @@ __all__ = [
     "give_back_trial",
     "heartbeat",
     "history_totals",
+    "list_baselines",
+    "list_baselines",
     "list_experiments",
     "list_hosts",
     "list_launches",

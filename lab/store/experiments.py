@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from lab.findings import error
 from lab.metrics.compare import compare_arms
+from lab.metrics.pool import pool_arms
 from lab.records.plan import Experiment, PlannedTrial
 from lab.records.states import ExperimentState
 from lab.store import models
@@ -190,6 +191,7 @@ def get_experiment(store: Store, experiment_id: int) -> ExperimentView:
             trials=trial_rows(session, experiment_id),
             measurements=measurements,
             verdicts=compare_arms(measurements, ttft_ms=samples, slo=experiment.slo),
+            pooled=pool_arms(measurements, samples),
         )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from lab.metrics.compare import Verdict
+from lab.metrics.pool import PooledArm
 from lab.records.plan import Arm, Experiment
 from lab.records.states import ExperimentState, IntentKind, LaunchState, Target, TrialState
 from lab.records.summary import Mark, Summary
@@ -167,7 +168,10 @@ class MeasurementRow:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentView:
-    """One experiment whole: measurements in the order of their trials, verdicts over the pooled requests."""
+    """One experiment whole: measurements in the order of arms, repeats and stages.
+
+    `pooled` has a row per arm and stage over all repeats, `verdicts` what they say about each other.
+    """
 
     row: ExperimentRow
     experiment: Experiment
@@ -175,6 +179,7 @@ class ExperimentView:
     trials: tuple[TrialRow, ...]
     measurements: tuple[MeasurementRow, ...]
     verdicts: tuple[Verdict, ...] = ()
+    pooled: tuple[PooledArm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,3 +208,12 @@ class Difference:
 
     field: str
     values: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineRow:
+    """A gateway measurement of any experiment."""
+
+    experiment_id: int
+    experiment_name: str
+    measurement: MeasurementRow

@@ -1,0 +1,141 @@
+"""Throughput against P95 TTFT: the picture of a tuning decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+
+import plotly.graph_objects as go
+
+from lab.charts.points import Point, wants_log_axis
+from lab.charts.style import SYMBOLS, colours, empty_figure, faint, ink, set_axis
+from lab.records.plan import Slo
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputTexts:
+    """The words on the figure, so that pages can translate them; those with braces are templates."""
+
+    throughput: str = "Throughput (output tokens/s)"
+    ttft: str = "P95 TTFT (ms)"
+    baseline: str = "{arm} (baseline)"
+    slo: str = "Limit: P95 TTFT {limit} ms"
+    repeat: str = "repeat {repeat}"
+    samples: str = "n = {n}"
+    marks: str = "Reservations: {marks}"
+    origin: str = "from: {origin}"
+
+
+ENGLISH = ThroughputTexts()
+
+
+def _code(code: str) -> str:
+    return code
+
+
+def throughput_ttft(
+    points: Sequence[Point],
+    *,
+    slo: Slo | None = None,
+    dark: bool = False,
+    texts: ThroughputTexts = ENGLISH,
+    word_mark: Callable[[str], str] = _code,
+    word_stage: Callable[[str], str] = _code,
+    height: int = 460,
+) -> go.Figure:
+    """One marker per measurement, its id in `customdata`; a diamond is a baseline, a hollow marker is in doubt.
+
+    Points of one arm and repeat are joined where the workload had several stages. An axis is logarithmic where its
+    values span more than a factor of 20. `word_mark` and `word_stage` turn codes into short words.
+    """
+    figure = empty_figure(dark, height)
+    palette = colours((p.arm for p in points), (p.arm for p in points if p.is_baseline))
+    for (arm, origin), group in groupby(sorted(points, key=_arm_order(points)), key=lambda p: (p.arm, p.origin)):
+        members = list(group)
+        name = texts.baseline.format(arm=arm) if members[0].is_baseline else arm
+        hover = [_hover(point, texts, word_mark, word_stage) for point in members]
+        _add_path(figure, members, palette[arm])
+        figure.add_trace(_markers(members, name if origin is None else f"{name} · {origin}", palette[arm], hover, dark))
+    set_axis(figure, "x", texts.throughput, log=wants_log_axis([p.tokens_per_s for p in points]))
+    limit = None if slo is None else slo.ttft_p95_ms
+    heights = [p.ttft_p95_ms for p in points]
+    set_axis(figure, "y", texts.ttft, log=wants_log_axis(heights if limit is None else [*heights, limit]))
+    if limit is not None:
+        _add_limit(figure, limit, texts.slo, dark)
+    return figure
+
+
+def _arm_order(points: Sequence[Point]) -> Callable[[Point], tuple[int, int]]:
+    order = {key: i for i, key in enumerate(dict.fromkeys((p.arm, p.origin) for p in points))}
+    return lambda p: (order[p.arm, p.origin], p.repeat)
+
+
+def _markers(points: Sequence[Point], name: str, colour: str, hover: Sequence[str], dark: bool) -> go.Scatter:
+    symbols = [SYMBOLS[p.target] + ("-open" if p.doubtful else "") for p in points]
+    outline = "rgba(0,0,0,0.35)" if dark else "rgba(255,255,255,0.9)"
+    lines = {
+        "width": [2.5 if p.doubtful else 1 for p in points],
+        "color": [colour if p.doubtful else outline for p in points],
+    }
+    return go.Scatter(
+        x=[p.tokens_per_s for p in points],
+        y=[p.ttft_p95_ms for p in points],
+        mode="markers",
+        name=name,
+        legendgroup=name,
+        customdata=[[p.measurement_id] for p in points],
+        hovertext=hover,
+        hovertemplate="%{hovertext}<extra></extra>",
+        marker={"size": 14, "symbol": symbols, "color": colour, "line": lines},
+    )
+
+
+def _add_path(figure: go.Figure, points: Sequence[Point], colour: str) -> None:
+    for _, group in groupby(points, key=lambda p: p.repeat):
+        steps = sorted((p for p in group if p.stage.value is not None), key=lambda p: p.stage.value or 0)
+        if len(steps) > 1:
+            figure.add_trace(
+                go.Scatter(
+                    x=[p.tokens_per_s for p in steps],
+                    y=[p.ttft_p95_ms for p in steps],
+                    mode="lines",
+                    line={"color": colour, "width": 1.5},
+                    opacity=0.45,
+                    hoverinfo="skip",
+                    showlegend=False,
+                )
+            )
+
+
+def _add_limit(figure: go.Figure, limit_ms: float, text: str, dark: bool) -> None:
+    figure.add_hline(
+        y=limit_ms,
+        line={"dash": "dash", "width": 1.5, "color": ink(dark)},
+        opacity=0.65,
+        annotation={
+            "text": text.format(limit=f"{limit_ms:g}"),
+            "font": {"size": 12, "color": ink(dark)},
+            "bgcolor": faint(dark),
+            "borderpad": 3,
+        },
+        annotation_position="top right",
+    )
+
+
+def _hover(
+    point: Point, texts: ThroughputTexts, word_mark: Callable[[str], str], word_stage: Callable[[str], str]
+) -> str:
+    fields: Mapping[str, object] = {"repeat": point.repeat, "n": point.n, "origin": point.origin}
+    head = [texts.repeat.format(**fields)]
+    if point.stage.kind is not None:
+        head.append(f"{word_stage(point.stage.kind)} {point.stage.value:g}")
+    lines = [f"<b>{escape(point.arm)}</b>", " · ".join(head)]
+    lines += [f"{texts.throughput}: {point.tokens_per_s:,.1f}"]
+    lines += [f"{texts.ttft}: {point.ttft_p95_ms:,.0f} ({texts.samples.format(**fields)})"]
+    if point.marks:
+        lines.append(texts.marks.format(marks=", ".join(word_mark(code) for code in dict.fromkeys(point.marks))))
+    if point.origin is not None:
+        lines.append(texts.origin.format(**fields))
+    return "<br>".join(lines)

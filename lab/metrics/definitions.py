@@ -1,0 +1,116 @@
+"""What every number means: the one table that page help, README and tests read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`name` is the field of `Summary`; `formula` is exact, `help` is for people; `source` says where it is taken."""
+
+    name: str
+    label: str
+    unit: str
+    formula: str
+    source: str
+    help: str
+
+
+_TABLE = (
+    Metric(
+        "ttft_ms", "TTFT", "ms",
+        "first chunk with generated output of any channel - t0",
+        "client clock; t0 is the scheduled moment in an open loop, otherwise when the request was handed over",
+        "How long a user waits for the first word. Requests that failed have none; requests cut off by the end of a "
+        "time window count.",
+    ),
+    Metric(
+        "first_answer_ms", "First answer text", "ms", "first chunk with answer text - t0", "client clock",
+        "Like TTFT, but text of a reasoning channel does not count.",
+    ),
+    Metric(
+        "tpot_ms", "TPOT", "ms per token",
+        "(last token-bearing chunk - first) / (completion tokens - 1)", "client clock, token count of the server",
+        "How steadily words follow, averaged over one answer. Answers of fewer than two tokens have none.",
+    ),
+    Metric(
+        "itl_ms", "ITL", "ms per token",
+        "gap between neighbouring chunks / ((completion tokens - 1) / (chunks - 1))",
+        "client clock, token count of the server",
+        "The gap from one token to the next. Where chunks carry several tokens a gap is spread evenly over them; the "
+        "maximum shows the longest stall.",
+    ),
+    Metric(
+        "inter_chunk_ms", "Inter-chunk gap", "ms", "gap between neighbouring token-bearing chunks", "client clock",
+        "The raw gap between chunks, however many tokens they carry. Never mixed with ITL.",
+    ),
+    Metric(
+        "e2e_ms", "E2E", "ms", "last token-bearing chunk - t0", "client clock",
+        "How long a whole answer takes. It grows with the length of the answer: compare TPOT or throughput instead.",
+    ),
+    Metric(
+        "decode_tokens_per_s", "Decode speed", "tokens/s per request", "1000 / TPOT", "from TPOT",
+        "How fast one answer is written once it has begun. Not the throughput of the system.",
+    ),
+    Metric(
+        "output_tokens_per_s", "Throughput", "tokens/s",
+        "completion tokens of successful requests / (last token - first t0); with a time window: tokens that arrived "
+        "inside it / its length",
+        "token count of the server, client clock",
+        "What the system writes per second for all users together.",
+    ),
+    Metric(
+        "completed_tokens_per_s", "Throughput of completed answers", "tokens/s",
+        "completion tokens of answers that ended inside the window / its length", "token count of the server",
+        "Like throughput, without the answers that the end of the time window cut off.",
+    ),
+    Metric(
+        "requests_per_s", "Requests per second", "requests/s", "successful requests / wall time", "client clock",
+        "Answers completed per second.",
+    ),
+    Metric(
+        "goodput_per_s", "Goodput", "requests/s", "requests that kept every limit of the SLO / wall time",
+        "client clock", "Answers per second that were good enough. Failed requests never are.",
+    ),
+    Metric(
+        "wall_s", "Wall time", "s", "last token - first t0, or the length of the time window", "client clock",
+        "How long the measured part took, warm-up left out.",
+    ),
+    Metric(
+        "output_tokens", "Output tokens", "tokens", "sum over successful requests",
+        "the server's last usage; estimated from the whole text where it gives none, and marked",
+        "Never counted from chunks.",
+    ),
+    Metric(
+        "prompt_tokens", "Prompt tokens", "tokens", "sum over successful requests", "the server's usage",
+        "With the chat template, which adds its own.",
+    ),
+    Metric(
+        "peak_in_flight", "Peak in flight", "requests", "largest number of requests that overlap", "client clock",
+        "How many requests were really under way at once, beside what was asked for.",
+    ),
+    Metric(
+        "tokens_per_chunk", "Tokens per chunk", "tokens", "completion tokens / token-bearing chunks",
+        "token count of the server", "About 1 where every token is sent by itself.",
+    ),
+    Metric(
+        "cache_hit_ratio", "Prefix cache hits", "ratio", "prompt tokens from the prefix cache / prompt tokens",
+        "the engine's counters, else the server's usage", "From 1 % on, TTFT is partly the cache's.",
+    ),
+    Metric(
+        "client_lag_p99_ms", "Client lag (P99)", "ms", "how late the load generator's event loop ran",
+        "load generator", "Large values mean that the client, not the server, was measured.",
+    ),
+    Metric(
+        "client_cpu_s", "Client CPU", "s", "CPU time of the load generator from the first t0 to the summary",
+        "load generator", "Near the wall time the client is at its ceiling.",
+    ),
+)  # fmt: skip
+
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
+PERCENTILE_HELP = (
+    "Percentiles use numpy's linear method, always with n. Below 20 samples P95 and below 100 samples P99 carry a "
+    "mark. Percentiles are never averaged: repeats are pooled."
+)
