@@ -1,1 +1,5 @@
-"""The sampler, in a process of its own: engine metrics, GPU, host."""
+"""Readings of engine, host and GPUs while a measurement runs, taken by a process of their own."""
+
+from lab.telemetry.sampler import Sampler
+
+__all__ = ["Sampler"]
