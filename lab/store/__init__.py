@@ -1,7 +1,6 @@
 """The database: the only place with ORM objects."""
 
 from lab.metrics.compare import Verdict
-from lab.store.baselines import Baseline, list_baselines
 from lab.store.baselines import list_baselines
 from lab.store.database import Store, open_store
 from lab.store.documents import result_document, verdicts
@@ -32,7 +31,7 @@ from lab.store.trials import (
 )
 from lab.store.views import (
     ArmRow,
-    BaselineRow,
+    Baseline,
     BestResult,
     Difference,
     ExperimentRow,
@@ -49,7 +48,6 @@ from lab.store.views import (
 
 __all__ = [
     "ArmRow",
-    "BaselineRow",
     "Baseline",
     "BestResult",
     "Difference",
@@ -81,7 +79,6 @@ __all__ = [
     "give_back_trial",
     "heartbeat",
     "history_totals",
-    "list_baselines",
     "list_baselines",
     "list_experiments",
     "list_hosts",

@@ -211,9 +211,10 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class BaselineRow:
-    """A gateway measurement of any experiment."""
+class Baseline:
+    """The gateway measurements of one experiment."""
 
     experiment_id: int
-    experiment_name: str
-    measurement: MeasurementRow
+    name: str
+    created_at: datetime
+    rows: tuple[MeasurementRow, ...]
