@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from lab.configs.documents import Document, Path
+from lab.configs.documents import Document, Path, open_document
 from lab.configs.knobs import (
     Dialect,
     Knob,
@@ -16,6 +16,7 @@ from lab.configs.knobs import (
     flag_knob,
     knob_table,
     lab_keys,
+    near_miss,
     nearest_name,
     removed_keys,
     switches,
@@ -37,23 +38,37 @@ VLLM_VERSION = "0.32"
 
 def check_pair(pair: ConfigPair) -> tuple[Finding, ...]:
     """Every finding on the pair: parse errors, keys, values, rules between knobs, the workload. Never raises."""
-    broken = tuple(finding for text in ("settings", "config") for finding in _parse_errors(pair, text))
+    broken = parse_errors(pair)
     if broken:
         return broken
-    found = [*structure_findings(pair)]
-    found += check_rules(pair)
+    found = structure_findings(pair) + check_rules(pair)
     if not has_errors(found):
-        found += check_lengths(pair)
+        # only a hint here: an experiment may bring a workload of its own
+        found += [replace(each, severity="warning") for each in check_lengths(pair)]
     return tuple(sorted(found, key=_reading_order))
+
+
+def check_launch(pair: ConfigPair) -> tuple[Finding, ...]:
+    """As `check_pair` without [workload]: what matters for starting an engine."""
+    broken = parse_errors(pair)
+    return broken or tuple(sorted(key_findings(pair) + check_rules(pair), key=_reading_order))
 
 
 def structure_findings(pair: ConfigPair) -> list[Finding]:
     """Findings on keys and single values, [workload] included; the texts must parse."""
-    found = [*_key_findings(pair, pair.settings), *_key_findings(pair, pair.config)]
     workload = pair.config.get(("workload",))
-    if isinstance(workload, dict):
-        found += workload_findings(workload, pair.config)
-    return found
+    found = key_findings(pair)
+    return found + workload_findings(workload, pair.config) if isinstance(workload, dict) else found
+
+
+def key_findings(pair: ConfigPair) -> list[Finding]:
+    """Findings on keys and single values outside [workload]; the texts must parse."""
+    return [*_key_findings(pair, pair.settings), *_key_findings(pair, pair.config)]
+
+
+def parse_errors(pair: ConfigPair) -> tuple[Finding, ...]:
+    """Why the texts cannot be read; empty where they can."""
+    return (*_parse_error(pair.settings_text, pair.settings_file), *_parse_error(pair.config_text, pair.config_file))
 
 
 def check_rules(pair: ConfigPair) -> list[Finding]:
@@ -93,9 +108,9 @@ def placed_at_knob(pair: ConfigPair, name: str, finding: Finding) -> Finding:
     return finding if raw is None else replace(finding, file=raw.file, line=raw.line, column=raw.column)
 
 
-def _parse_errors(pair: ConfigPair, which: str) -> tuple[Finding, ...]:
+def _parse_error(text: str, file: str) -> tuple[Finding, ...]:
     try:
-        _ = pair.settings if which == "settings" else pair.config
+        open_document(text, file)
     except LabError as problem:
         return problem.findings
     return ()
@@ -166,7 +181,7 @@ def _flag_findings(pair: ConfigPair, document: Document, path: tuple[str, ...], 
 
 def unknown_flag(name: str) -> Finding:
     """An error where a known name is near enough to be meant, else a warning: engines grow new flags."""
-    nearest = nearest_name(name, [*knob_table(), *engine_flags()], _NEAR_ENOUGH_FOR_A_TYPO)
+    nearest = near_miss(name)
     if nearest is not None:
         return Finding("unknown-knob", params={"name": name, "nearest": nearest})
     return Finding("flag-not-in-catalogue", "warning", {"key": name, "version": VLLM_VERSION})

@@ -146,6 +146,22 @@ def find_knob(name_or_alias: str, dialect: Dialect = 1) -> Knob:
     raise error("unknown-knob", name=name_or_alias, nearest=nearest)
 
 
+def settable_knob(name_or_alias: str, dialect: Dialect = 1) -> Knob:
+    """As `find_knob`, but a flag that the pinned vLLM does not list and that is no near miss of a known name passes."""
+    try:
+        return find_knob(name_or_alias, dialect)
+    except LabError as problem:
+        name = canonical_name(name_or_alias, dialect)
+        if problem.findings[0].code != "unknown-knob" or near_miss(name) is not None or not name.isidentifier():
+            raise
+    return flag_knob(name)
+
+
+def near_miss(name: str) -> str | None:
+    """The knob or flag that a mistyped name most probably means."""
+    return nearest_name(name, [*knob_table(), *engine_flags()], 0.8)
+
+
 def canonical_name(name_or_alias: str, dialect: Dialect = 1) -> str:
     """The canonical name; a name that nothing knows comes back with underscores for dashes."""
     given = name_or_alias.strip()

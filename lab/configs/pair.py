@@ -20,11 +20,11 @@ from lab.configs.knobs import (
     Knob,
     Place,
     coerced,
-    find_knob,
     find_removed,
     flag_knob,
     knob_table,
     lab_keys,
+    settable_knob,
     switches,
 )
 from lab.configs.pair_files import read_text, replace_files
@@ -91,11 +91,11 @@ class ConfigPair:
 
     def engine_knobs(self) -> dict[str, Scalar]:
         """What goes to the engine, the model included; the lab itself chooses the address."""
-        table = knob_table()
-        phases = {name: table[name].phase if name in table else "engine" for name in self.knobs()}
-        return {
-            name: value for name, value in self.knobs().items() if phases[name] != "request" and name not in _NOT_ENGINE
-        }
+        table, knobs = knob_table(), self.knobs()
+        wanted = {name: value for name, value in knobs.items() if name not in table or table[name].phase != "request"}
+        if wanted.get("use_cache") is True:
+            del wanted["use_cache"]  # what every engine does anyway, and no flag anywhere
+        return {name: value for name, value in wanted.items() if name not in _NOT_ENGINE}
 
     def request_fields(self) -> dict[str, Scalar]:
         """Sampling fields of a request; not model, stream and max_tokens, which a measurement sets itself."""
@@ -121,7 +121,7 @@ class ConfigPair:
 
     def place_of(self, name: str) -> tuple[str, Position] | None:
         """File and position of a knob's value; None where the files do not set it."""
-        place = self._standing(find_knob(name, self.dialect))
+        place = self._standing(settable_knob(name, self.dialect))
         if place is None:
             return None
         found = self.document(place.file).locate(place.path)
@@ -129,7 +129,7 @@ class ConfigPair:
 
     def raw_value(self, name: str) -> RawValue | None:
         """A knob's value just as the file has it, wrong type or not; None where the files do not set it."""
-        place = self._standing(find_knob(name, self.dialect))
+        place = self._standing(settable_knob(name, self.dialect))
         if place is None:
             return None
         document = self.document(place.file)
@@ -172,7 +172,7 @@ class ConfigPair:
         switch = switches().get(name.rpartition(".")[2])
         if switch is not None and find_removed(name) is None:
             return self.with_knobs(switch.when_false) if value is False else self
-        knob = find_knob(name, self.dialect)
+        knob = settable_knob(name, self.dialect)
         if value is None:
             return self._without(knob)
         place = self._standing(knob) or knob.places_in(self.dialect)[0]
@@ -253,6 +253,11 @@ def workload_from(table: Mapping[str, object], document: Document | None = None)
     findings = [each for each in workload_findings(table, document) if each.severity == "error"]
     if findings:
         raise LabError(*findings)
+    return validated_workload(table)
+
+
+def validated_workload(table: Mapping[str, object]) -> Workload:
+    """A workload from a table without findings; single values where lists may stand are taken as such."""
     lists = {"prompt_tokens", "concurrency", "rate_per_s"}
     plain = {
         key: (value if isinstance(value, list | tuple) else [value]) if key in lists else value

@@ -19,10 +19,12 @@ def workload_findings(
     table: Mapping[str, object], document: Document | None = None, root: Path = ("workload",)
 ) -> list[Finding]:
     """All findings on a table that stands at `root` of the document."""
-    found = [_placed(problem, document, (*root, *where)) for where, problem in _key_problems(table)]
-    if not found:
-        found = [_placed(problem, document, (*root, *where)) for where, problem in _kind_problems(table)]
-    return found
+    return [_placed(finding, document, (*root, *where)) for where, finding in workload_problems(table)]
+
+
+def workload_problems(table: Mapping[str, object]) -> list[tuple[Path, Finding]]:
+    """Wrong keys and values with their path in the table; without those, what the kind of load lacks."""
+    return _key_problems(table) or _kind_problems(table)
 
 
 def workload_keys() -> list[str]:

@@ -1,0 +1,203 @@
+"""From the tables of an experiment to a checked `Experiment`: keys, values, arms, rules, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path as FilePath
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from lab.configs.arms import ArmReader, Found
+from lab.configs.checks import check_lengths, check_rules, key_findings, parse_errors
+from lab.configs.documents import Path
+from lab.configs.knobs import nearest_name, written
+from lab.configs.pair import ConfigPair, validated_workload
+from lab.configs.workload_rules import workload_problems
+from lab.findings import Finding, LabError, has_errors
+from lab.messages import word
+from lab.records.plan import Arm, Experiment, Limits, Slo
+from lab.records.workload import Workload
+
+_PLAIN: Mapping[str, type] = {"name": str, "question": str, "repeats": int, "order": str, "seed": int}
+_TABLES = ("workload", "slo", "limits", "sweep", "arm")
+_KEYS = (*_PLAIN, *_TABLES)
+_Model = TypeVar("_Model", bound=BaseModel)
+
+Arms = Sequence[tuple[Path, Arm]]
+
+
+def build_experiment(
+    data: Mapping[str, object], pair: ConfigPair, stem: str
+) -> tuple[Experiment | None, Sequence[Found]]:
+    """The experiment and what was found, with the path each finding is about; `stem` names one without a name."""
+    broken = parse_errors(pair)
+    if broken:
+        return None, [((), finding) for finding in broken]
+    found = _key_problems(data)
+    found += [((), each) for each in key_findings(pair) if each.severity == "error"]
+    workload = _workload(data, pair, found)
+    arms = _arms(data, pair, found)
+    slo, limits = _part(Slo, data, "slo", found), _part(Limits, data, "limits", found)
+    found += _arm_names(arms)
+    if slo is None or limits is None or workload is None:
+        return None, found
+    found += _trial_count(data, arms, limits)
+    if _broken(found):
+        return None, found
+    if not arms:
+        return None, [*found, ((), Finding("experiment-nothing"))]
+    for where, arm in arms:
+        found += [(where, finding) for finding in _arm_rules(arm, pair, workload)]
+    plain = {"name": stem, **{key: data[key] for key in _PLAIN if key in data}}
+    texts = {"settings_text": pair.settings_text, "config_text": pair.config_text}
+    parts = {"workload": workload, "slo": slo, "limits": limits, "arms": tuple(arm for _, arm in arms)}
+    return _experiment({**plain, **parts, **texts}, found), found
+
+
+def _experiment(fields: Mapping[str, Any], found: list[Found]) -> Experiment | None:
+    try:
+        return Experiment(**fields)
+    except ValidationError as problem:
+        found += [(tuple(each["loc"]), _invalid(each)) for each in problem.errors()]
+    return None
+
+
+def _key_problems(data: Mapping[str, object]) -> list[Found]:
+    found: list[Found] = []
+    for key, value in data.items():
+        if key not in _KEYS:
+            said = Finding("unknown-key", params={"key": key, "nearest": nearest_name(key, _KEYS, 0.5)})
+            found.append(((key,), said))
+        elif key in _PLAIN and (not isinstance(value, _PLAIN[key]) or isinstance(value, bool)):
+            kind = "text" if _PLAIN[key] is str else "a whole number"
+            params = {"knob": key, "kind": kind, "written": written(value)}
+            found.append(((key,), Finding("wrong-type", params=params)))
+        elif key in _TABLES and not isinstance(value, list if key == "arm" else Mapping):
+            found.append(((key,), Finding("not-a-table", params={"key": key})))
+    return found
+
+
+def _workload(data: Mapping[str, object], pair: ConfigPair, found: list[Found]) -> Workload | None:
+    """The file's own [workload], whole, else the pair's."""
+    table = data.get("workload")
+    if not isinstance(table, Mapping):
+        try:
+            return pair.workload()
+        except LabError as problem:
+            found += [((), finding) for finding in problem.findings]
+            return None
+    problems = [
+        (("workload", *where), _misplaced(str(where[0]) if where else "", "workload", finding))
+        for where, finding in workload_problems(table)
+    ]
+    found += problems
+    if _broken(problems):
+        return None
+    try:
+        return validated_workload(table)
+    except LabError as problem:
+        found += [(("workload",), finding) for finding in problem.findings]
+    return None
+
+
+def _arms(data: Mapping[str, object], pair: ConfigPair, found: list[Found]) -> list[tuple[Path, Arm]]:
+    reader = ArmReader(pair.dialect, _engines(pair))
+    arms: list[tuple[Path, Arm]] = []
+    tables = data.get("arm")
+    for index, table in enumerate(tables if isinstance(tables, list) else []):
+        where: Path = ("arm", index)
+        if not isinstance(table, Mapping):
+            found.append((where, Finding("not-a-table", params={"key": "arm"})))
+            continue
+        arm = reader.arm(table, where)
+        if arm is not None:
+            arms.append((where, arm))
+    sweep = data.get("sweep")
+    if isinstance(sweep, Mapping):
+        arms += [(("sweep",), arm) for arm in reader.cells(sweep, ("sweep",))]
+    found += reader.found
+    return arms
+
+
+def _part(model: type[_Model], data: Mapping[str, object], key: str, found: list[Found]) -> _Model | None:
+    table = data.get(key, {})
+    if not isinstance(table, Mapping):
+        return None
+    names = list(model.model_fields)
+    for name in table:
+        if name not in names:
+            params = {"key": f"{key}.{name}", "nearest": nearest_name(name, names, 0.5)}
+            found.append(((key, name), _misplaced(name, key, Finding("unknown-key", params=params))))
+    try:
+        return model.model_validate({name: value for name, value in table.items() if name in names}, strict=False)
+    except ValidationError as problem:
+        found += [((key, *each["loc"]), _invalid(each, key)) for each in problem.errors()]
+    return None
+
+
+def _misplaced(name: str, table: str, finding: Finding) -> Finding:
+    """In TOML a key of the top that stands below a header has slipped into that table."""
+    if finding.code == "unknown-key" and name in _PLAIN:
+        return Finding("root-key-in-table", params={"key": name, "table": table})
+    return finding
+
+
+def _arm_names(arms: Arms) -> list[Found]:
+    seen: set[str] = set()
+    found: list[Found] = []
+    for where, arm in arms:
+        if arm.name in seen:
+            found.append(((*where, "name"), Finding("arm-name-twice", params={"name": arm.name})))
+        seen.add(arm.name)
+    return found
+
+
+def _trial_count(data: Mapping[str, object], arms: Arms, limits: Limits) -> list[Found]:
+    repeats = data.get("repeats", 1)
+    if not isinstance(repeats, int) or len(arms) * repeats <= limits.max_trials:
+        return []
+    params = {
+        "arms": len(arms),
+        "repeats": repeats,
+        "trials": len(arms) * repeats,
+        "max_trials": limits.max_trials,
+    }
+    where: Path = ("limits", "max_trials") if "limits" in data else ("sweep",) if "sweep" in data else ("repeats",)
+    return [(where, Finding("too-many-trials", params=params))]
+
+
+def _arm_rules(arm: Arm, pair: ConfigPair, workload: Workload) -> list[Finding]:
+    """Errors of the pair as the arm makes it; warnings only where they are about a knob that the arm sets."""
+    if arm.target != "engine":
+        return []
+    changed = pair.with_knobs(arm.set)
+    problems = [*check_rules(changed), *check_lengths(changed, workload)]
+    if arm.set.get("use_cache") is False and arm.engine == "vllm":
+        problems = [each for each in problems if each.code != "use-cache-off"] + [Finding("use-cache-off")]
+    telling = [each for each in problems if each.severity == "error" or _is_about(each, arm)]
+    return [_of_arm(arm, finding) for finding in telling if finding.severity != "advice"]
+
+
+def _is_about(finding: Finding, arm: Arm) -> bool:
+    chunk = "chunk" in finding.params and "long_prefill_token_threshold" in arm.set
+    return chunk or any(name in arm.set for name in finding.params)
+
+
+def _of_arm(arm: Arm, finding: Finding) -> Finding:
+    params = {"arm": arm.name, "rule": finding.code, "reason": word(finding.code, finding.params)}
+    return Finding("arm-rule", finding.severity, params)
+
+
+def _engines(pair: ConfigPair) -> list[str]:
+    """The kinds of engine that have a definition beside the pair; empty where there is no such folder."""
+    return [path.stem for path in sorted((FilePath(pair.settings_file).parent / "engines").glob("*.toml"))]
+
+
+def _invalid(problem: Any, key: str = "") -> Finding:
+    dotted = ".".join(map(str, (*((key,) if key else ()), *problem["loc"])))
+    return Finding("experiment-invalid", params={"key": dotted, "reason": str(problem["msg"])})
+
+
+def _broken(found: Sequence[Found]) -> bool:
+    return has_errors([finding for _, finding in found])
