@@ -14,7 +14,7 @@ from lab.load.sse import BOM, SseDecoder, SseEvent
 from lab.records.request import RequestRecord
 from lab.records.states import RequestFailure
 
-CountTokens = Callable[[str], int]
+CountTokens = Callable[[str], int | None]
 Verdict = tuple[RequestFailure | None, str | None]
 
 HEAD_BYTES = 4_096
@@ -283,8 +283,10 @@ class AnswerDecoder:
             return said, False
         if count_tokens is None or not (ok or call.end == "window") or not self._times:
             return None, False
-        parts = (_whole_characters("".join(part)) for part in (self._aside, self._answer))
-        return sum(count_tokens(part) for part in parts if part), True
+        texts = (_whole_characters("".join(part)) for part in (self._aside, self._answer))
+        counts = [count_tokens(text) for text in texts if text]
+        known = [count for count in counts if count is not None]
+        return (sum(known), True) if len(known) == len(counts) else (None, False)
 
     def _tpot_ms(self, tokens: int | None, t0_ns: int, marks: list[str]) -> float | None:
         if not self._times:

@@ -7,6 +7,7 @@ import resource
 import time
 from collections.abc import Callable
 
+from lab.load.call import End
 from lab.load.connection import Connection, Exchange
 from lab.load.decode import AnswerDecoder
 from lab.load.dial import ConnectError, Dialer
@@ -78,13 +79,13 @@ class Pool:
         self._busy.add(connection)
         connection.start(exchange, self._timeout_s)
 
-    def close(self, end_of_requests: str = "cancelled") -> None:
-        """Close every socket at once; requests under way end as `cancelled` or `window`."""
+    def close(self, end: End) -> None:
+        """Close every socket at once; requests under way end as `end`."""
         self.stopped = True
         if self._watch is not None:
             self._watch.cancel()
         for connection in list(self._busy):
-            connection.close("window" if end_of_requests == "window" else "cancelled")
+            connection.close(end)
         for connection in self._idle:
             connection.close()
         self._busy.clear()

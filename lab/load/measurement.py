@@ -1,0 +1,235 @@
+"""One measurement inside the loader's process: prepare, warm up, start the clock, release, end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from lab.load.address import find_route, read_address
+from lab.load.body import RequestWriter
+from lab.load.call import End
+from lab.load.connection import Exchange
+from lab.load.dial import Dialer
+from lab.load.failures import FATAL, classify_answer
+from lab.load.feed import Feed
+from lab.load.lag import LagMeter
+from lab.load.modes import burst, closed_loop, gangs, interference, open_loop
+from lab.load.pool import Pool
+from lab.load.prompts import Prompts, build_prompts
+from lab.load.schedule import arrivals
+from lab.load.shape import INTRUDER_DELAY_S, Shape, read_shape
+from lab.load.spill import Spill
+from lab.load.tokenizer import read_tokenizer
+from lab.records.request import LoadProgress
+from lab.records.workload import LoadJob
+
+PROGRESS_EVERY_S = 0.25
+OPEN_LEAD_NS = 20_000_000
+WARMUP_SLOTS = 4
+CONNECTIONS_LIMIT = 4096
+OPEN_LOOP_SECONDS = 2.0
+AHEAD_REQUESTS = 20_000
+INTRUDER_OUTPUT_TOKENS = 1
+_INTRUDER_INDEX = 1 << 30  # numbered apart from the decoders, whose count is open
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`window_s` is set where a duration bounded the measurement."""
+
+    clock_ns: int
+    cpu_s: float
+    lag_p99_ms: float | None
+    lag_max_ms: float | None
+    window_s: float | None
+    stopped: bool
+    notes: tuple[str, ...]
+
+
+class Measurement:
+    """Built before the loop runs (prompts, bodies: the slow part); raises LabError for what cannot be run."""
+
+    def __init__(
+        self, job: LoadJob, variables: Mapping[str, str], directory: Path, on_segment: Callable[[Path], None]
+    ) -> None:
+        self.job = job
+        self.shape: Shape = read_shape(job)
+        self._directory = directory
+        self._on_segment = on_segment
+        self._address = read_address(job.base_url)
+        self._route = find_route(self._address, variables, use_proxy=job.use_proxy)
+        key = variables.get(job.api_key_env, "").strip() if job.api_key_env else None
+        self._writer = RequestWriter(job, self._address, self._route, key)
+        tokenizer = read_tokenizer(job.tokenizer_dir)
+        steady_lengths = () if self.shape.kind == "interference" else self.shape.lengths
+        self._prompts = build_prompts(job, tokenizer, steady_lengths)
+        self._intruders = build_prompts(job, tokenizer, self.shape.lengths) if self._has_intruders() else None
+        self._notes = list(self._prompts.notes)
+        self._lag = LagMeter()
+        self._done = 0
+        self._stopped = False
+        self._feeds: list[Feed] = []
+        self._pool: Pool | None = None
+        self._clock_ns = 0
+        self._step: asyncio.Task[None] | None = None
+
+    def _has_intruders(self) -> bool:
+        return self.shape.kind == "interference"
+
+    def stop(self) -> None:
+        """Close every socket at once."""
+        self._stopped = True
+        self._break_off("cancelled")
+
+    def progress(self) -> LoadProgress:
+        elapsed_s = (time.monotonic_ns() - self._clock_ns) / 1e9 if self._clock_ns else 0.0
+        in_flight = self._pool.in_flight if self._pool is not None else 0
+        return LoadProgress(self._done, self.shape.requests, in_flight, elapsed_s)
+
+    async def run(self, on_clock: Callable[[int], None]) -> Outcome:
+        """`on_clock` hears the start of the clock, before the first measured request."""
+        spill = Spill(self._directory, self._on_segment)
+        self._pool = pool = Pool(
+            Dialer(self._address, self._route), self.job.workload.request_timeout_s, spill.put_part
+        )
+        pool.on_done = partial(self._ended, spill)
+        if self._stopped:
+            pool.close("cancelled")
+        pool.start_watching()
+        await self._until_broken_off(self._warm_up(pool))
+        feed = self._feed()
+        feed.build_ahead(AHEAD_REQUESTS)
+        if not feed.closed:
+            await self._until_broken_off(pool.open_ahead(self._connections()))
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        self._lag.start()
+        self._clock_ns = time.monotonic_ns() + (OPEN_LEAD_NS if self.shape.rate_per_s else 0)
+        on_clock(self._clock_ns)
+        cpu_before = time.process_time()
+        await self._until_broken_off(self._release(feed, pool))
+        self._lag.stop()
+        pool.close("cancelled")
+        gc.enable()
+        spill.close()
+        return Outcome(
+            clock_ns=self._clock_ns,
+            cpu_s=time.process_time() - cpu_before,
+            lag_p99_ms=self._lag.p99_ms(),
+            lag_max_ms=self._lag.max_ms(),
+            window_s=self.shape.duration_s,
+            stopped=self._stopped,
+            notes=tuple(self._notes),
+        )
+
+    async def _until_broken_off(self, step: Coroutine[None, None, None]) -> None:
+        """Run one step; stopping, or the end of the duration, cancels it."""
+        if self._stopped:
+            step.close()
+            return
+        self._step = asyncio.ensure_future(step)
+        with suppress(asyncio.CancelledError):
+            await self._step
+
+    def _break_off(self, end: End) -> None:
+        for feed in self._feeds:
+            feed.closed = True
+        if self._pool is not None:
+            self._pool.close(end)
+        if self._step is not None:
+            self._step.cancel()
+
+    async def _warm_up(self, pool: Pool) -> None:
+        count = self.job.workload.warmup_requests
+        if count == 0:
+            return
+        feed = Feed(partial(self._request, self._prompts, "warmup", None), count, first_index=0, warmup=True)
+        self._feeds.append(feed)
+        await closed_loop(feed, pool, min(count, self.shape.slots or WARMUP_SLOTS))
+
+    def _feed(self) -> Feed:
+        first = self.job.workload.warmup_requests
+        count = None if self.shape.kind == "interference" else self.shape.requests
+        feed = Feed(partial(self._request, self._prompts, "run", None), count, first_index=first)
+        feed.closed = self._stopped or any(earlier.closed for earlier in self._feeds)
+        self._feeds.append(feed)
+        return feed
+
+    def _request(self, prompts: Prompts, phase: str, output_tokens: int | None, number: int) -> bytes:
+        return self._writer.write(prompts.make(phase, number), output_tokens)
+
+    def _connections(self) -> int:
+        shape = self.shape
+        if shape.kind == "open":
+            wanted = min(
+                shape.requests or CONNECTIONS_LIMIT, max(8, round((shape.rate_per_s or 0) * OPEN_LOOP_SECONDS))
+            )
+        elif shape.kind == "burst":
+            wanted = shape.requests or 1
+        else:
+            wanted = min(shape.slots or 1, shape.requests or CONNECTIONS_LIMIT)
+            wanted += 1 if shape.kind == "interference" else 0
+        return min(wanted, CONNECTIONS_LIMIT)
+
+    async def _release(self, feed: Feed, pool: Pool) -> None:
+        loop = asyncio.get_running_loop()
+        shape = self.shape
+        timer = None
+        if shape.duration_s is not None:
+            lead_s = max(0.0, (self._clock_ns - time.monotonic_ns()) / 1e9)
+            timer = loop.call_later(lead_s + shape.duration_s, self._break_off, "window")
+        if shape.kind == "burst":
+            await burst(feed, pool, shape.requests or 0)
+        elif shape.kind == "gang":
+            await gangs(feed, pool, shape.slots or 1, shape.requests or 0)
+        elif shape.kind == "open":
+            await open_loop(feed, pool, self._moments(0), self._clock_ns)
+        elif shape.kind == "interference":
+            await self._interfere(feed, pool)
+        else:
+            await closed_loop(feed, pool, shape.slots or 1)
+        if timer is not None:
+            timer.cancel()
+
+    async def _interfere(self, decoders: Feed, pool: Pool) -> None:
+        build = partial(self._request, self._intruders or self._prompts, "intruder", INTRUDER_OUTPUT_TOKENS)
+        intruders = Feed(build, self.shape.requests, first_index=_INTRUDER_INDEX)
+        intruders.build_ahead(AHEAD_REQUESTS)
+        self._feeds.append(intruders)
+        moments = [INTRUDER_DELAY_S + moment for moment in self._moments(1)]
+        slots = self.shape.slots or 1
+        await interference(decoders, intruders, pool, slots=slots, moments_s=moments, clock_ns=self._clock_ns)
+        pool.close("window")
+
+    def _moments(self, offset: int) -> tuple[float, ...]:
+        workload = self.job.workload
+        return arrivals(
+            self.shape.rate_per_s or 1.0,
+            "constant" if self.shape.kind == "interference" else workload.arrival,
+            burstiness=workload.burstiness,
+            seed=self.job.seed + offset,
+            requests=self.shape.requests,
+            duration_s=self.shape.duration_s,
+        )
+
+    def _ended(self, spill: Spill, exchange: Exchange) -> None:
+        if not exchange.warmup:
+            self._done += 1
+        if self.shape.kind == "interference" and not exchange.warmup:
+            exchange.marks = ("intruder",) if exchange.index >= _INTRUDER_INDEX else ("decoder",)
+        spill.put(exchange)
+        if exchange.status is not None and not 200 <= exchange.status < 300:
+            failure = classify_answer(exchange.status, b"".join(exchange.pieces))
+            if failure in FATAL and not self._stopped:
+                note = f"aborted-{failure}"
+                if note not in self._notes:
+                    self._notes.append(note)
+                for feed in self._feeds:
+                    feed.closed = True
