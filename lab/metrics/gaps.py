@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,9 @@ def _raw_gaps(records: Sequence[RequestRecord]) -> tuple[Values, Owners]:
     if not records:
         return _NONE, np.empty(0, dtype=np.intp)
     lengths = np.fromiter((len(r.chunk_times_ms) for r in records), dtype=np.intp, count=len(records))
-    times = np.fromiter((t for r in records for t in r.chunk_times_ms), dtype=np.float64, count=int(lengths.sum()))
+    times = np.fromiter(
+        chain.from_iterable(r.chunk_times_ms for r in records), dtype=np.float64, count=int(lengths.sum())
+    )
     inside = np.ones(times.size - 1, dtype=bool)
     inside[np.cumsum(lengths)[:-1] - 1] = False
     return np.diff(times)[inside], np.repeat(np.arange(len(records)), lengths - 1)

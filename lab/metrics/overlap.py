@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lab.metrics.percentiles import Values, column
 from lab.records.request import RequestRecord
 
 
@@ -17,10 +18,9 @@ def peak_in_flight(records: Sequence[RequestRecord], end_ms: float | None = None
     sent = [r for r in records if r.sent_ms is not None]
     if not sent:
         return 0
-    signs = [_last_sign_ms(r) for r in sent]
-    still_open = max(signs) if end_ms is None else max(end_ms, *signs)
-    starts = np.array([r.sent_ms for r in sent], dtype=np.float64)
-    ends = np.array([still_open if r.incomplete else sign for r, sign in zip(sent, signs, strict=True)])
+    starts, signs = column(sent, "sent_ms"), _last_signs_ms(sent)
+    still_open = max(signs.max(), -np.inf if end_ms is None else end_ms)
+    ends = np.where(np.array([r.incomplete for r in sent]), still_open, signs)
     # A slot that is freed and filled in the same instant holds one request, so ends sort before starts. A request
     # without any sign of life ends where it starts and still counts as one.
     moments = np.concatenate([starts, np.maximum(ends, np.nextafter(starts, np.inf))])
@@ -29,9 +29,9 @@ def peak_in_flight(records: Sequence[RequestRecord], end_ms: float | None = None
     return int(np.cumsum(steps[order]).max())
 
 
-def _last_sign_ms(record: RequestRecord) -> float:
-    signs = [record.sent_ms or 0.0, record.t0_ms]
-    signs += [record.t0_ms + t for t in (record.first_byte_ms, record.ttft_ms, record.e2e_ms) if t is not None]
-    if record.chunk_times_ms:
-        signs.append(record.t0_ms + record.chunk_times_ms[-1])
-    return max(signs)
+def _last_signs_ms(records: Sequence[RequestRecord]) -> Values:
+    from_t0 = [column(records, name) for name in ("first_byte_ms", "ttft_ms", "e2e_ms")]
+    chunks = np.array([r.chunk_times_ms[-1] if r.chunk_times_ms else np.nan for r in records])
+    latest = np.fmax.reduce([*from_t0, chunks, np.zeros(len(records))])
+    signs: Values = np.fmax(column(records, "sent_ms"), column(records, "t0_ms") + latest)
+    return signs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,14 @@ def as_values(values: Iterable[float | None] | Values) -> Values:
     if isinstance(values, np.ndarray):
         array = values.astype(np.float64, copy=False)
     else:
-        array = np.array([v for v in values if v is not None], dtype=np.float64)
+        array = np.array(list(values), dtype=np.float64)
     finite: Values = array[np.isfinite(array)]
     return finite
+
+
+def column(records: Iterable[object], name: str) -> Values:
+    """One field of all records as an array, NaN where it is None."""
+    return np.array(list(map(attrgetter(name), records)), dtype=np.float64)
 
 
 def percentile(values: Iterable[float | None] | Values, q: float) -> float | None:
