@@ -9,7 +9,7 @@ from lab.findings import LabError, error
 _SECRET_KEYS = re.compile(r"(?i)(^|[_.-])(api_?key|hf_token|token|secret|password|authorization)$")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
-_LOOKS_SECRET = re.compile(r"\b(?:sk|hf|pk|rk|gsk|ghp|xox[abp])[-_][A-Za-z0-9_\-]{6,}")
+_LOOKS_SECRET = re.compile(r"\bsk-[A-Za-z0-9_\-]{8,}|\bhf_[A-Za-z0-9]{20,}|\b(?:gsk|ghp)_[A-Za-z0-9]{20,}")
 _ASSIGNED = re.compile(r"""(?i)((?:api_?key|hf_token|secret|password)["']?\s*[=:]\s*)(["'])([^"'\n]+)(["'])""")
 MASK = "***"
 

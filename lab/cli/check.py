@@ -1,0 +1,88 @@
+"""`lab check`: every finding on configuration and experiment files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from lab.cli.findings_report import echo_findings, finding_json
+from lab.cli.store_access import json_option
+from lab.configs.checks import check_pair
+from lab.configs.documents import open_toml
+from lab.configs.experiment_file import check_file
+from lab.configs.pair import CONFIG_FILE, SETTINGS_FILE, ConfigPair, read_pair
+from lab.configs.pair_files import read_text
+from lab.environment import Environment, read_environment
+from lab.findings import Finding, LabError, error, has_errors
+
+_CONFIG_TABLES = ("server", "request", "metrics", "model", "kv_cache", "batching", "prefill", "decode")
+_EXPERIMENT_KEYS = ("arm", "sweep", "question", "repeats", "slo")
+
+
+@click.command("check", short_help="Validate config and experiment files.")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@json_option
+def check(files: tuple[Path, ...], as_json: bool) -> int:
+    """Validate FILES; without any, the live config pair and all presets.
+
+    A settings.json or config.toml is checked together with its partner in the same folder, or with the live one.
+    Exit status 2 when there is an error, 0 otherwise.
+    """
+    env = read_environment()
+    checked = files or _all_files(env)
+    findings = _findings(checked, env)
+    if as_json:
+        report = {"files": [str(path) for path in checked], "findings": [finding_json(each) for each in findings]}
+        click.echo(json.dumps(report, ensure_ascii=False, indent=2))
+    else:
+        echo_findings(findings)
+        errors = sum(each.severity == "error" for each in findings)
+        click.echo(f"{len(checked)} files, {errors} errors, {len(findings) - errors} remarks")
+    return 2 if has_errors(findings) else 0
+
+
+def _all_files(env: Environment) -> tuple[Path, ...]:
+    experiments = sorted((env.config_dir / "experiments").glob("*.toml"))
+    return (env.settings_file, env.config_file, *experiments)
+
+
+def _findings(files: tuple[Path, ...], env: Environment) -> tuple[Finding, ...]:
+    found: list[Finding] = []
+    for path in files:
+        for finding in _of_file(path, env):
+            if finding not in found:
+                found.append(finding)
+    return tuple(found)
+
+
+def _of_file(path: Path, env: Environment) -> tuple[Finding, ...]:
+    if not path.is_file():
+        raise error("config-missing", file=str(path))
+    if path.suffix == ".json":
+        return _of_pair(path, _partner(path, CONFIG_FILE, env.config_file), path)
+    if _is_config(path):
+        return _of_pair(_partner(path, SETTINGS_FILE, env.settings_file), path, path)
+    return tuple(each for each in check_file(path, read_pair(env.config_dir)) if each.file in (None, str(path)))
+
+
+def _of_pair(settings: Path, config: Path, about: Path) -> tuple[Finding, ...]:
+    pair = ConfigPair(read_text(settings), read_text(config), str(settings), str(config))
+    return tuple(each for each in check_pair(pair) if each.file in (None, str(about)))
+
+
+def _partner(path: Path, name: str, live: Path) -> Path:
+    beside = path.parent / name
+    return beside if beside.is_file() else live
+
+
+def _is_config(path: Path) -> bool:
+    """By its name, else by what stands in it."""
+    if path.name == CONFIG_FILE:
+        return True
+    try:
+        data = open_toml(read_text(path), str(path)).data
+    except LabError:
+        return False
+    return not any(key in data for key in _EXPERIMENT_KEYS) and any(table in data for table in _CONFIG_TABLES)

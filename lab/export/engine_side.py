@@ -1,0 +1,119 @@
+"""What the files of an arm say about its engine: knobs as flags, the model, what the measuring host did otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.configs.knobs import knob_table
+from lab.configs.pair import ConfigPair
+from lab.engine.definition import EngineDefinition
+from lab.engine.overlays import Overlay, apply_overlays
+from lab.records.plan import Arm, Experiment
+from lab.records.workload import Scalar
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSide:
+    """`flags` maps the engine's flag (without dashes in front) to its value, in the order of the knob table.
+
+    `overlays` are the values that a host without a GPU needs otherwise; `resolved` are knobs that the engine took with
+    another value than asked, without an overlay being the reason.
+    """
+
+    experiment: str
+    arm: str
+    label: str
+    model: str
+    served_name: str | None
+    host: str
+    port: int
+    devices: str | None
+    devices_variable: str | None
+    api_key_variable: str | None
+    flags: Mapping[str, Scalar]
+    overlays: tuple[Overlay, ...]
+    measured_on_cpu: bool
+    resolved: Mapping[str, tuple[Scalar, Scalar]]
+
+    @classmethod
+    def of(
+        cls,
+        experiment: Experiment,
+        arm: Arm,
+        pair: ConfigPair,
+        definition: EngineDefinition,
+        effective: Mapping[str, Any] | None,
+    ) -> EngineSide:
+        knobs, seen = pair.engine_knobs(), effective or {}
+        _, overlays, _ = apply_overlays(definition.overlay, knobs, frozenset(arm.set), "cpu")
+        changed = {overlay.knob for overlay in overlays}
+        named = str(knobs.get("model", ""))
+        model = str(seen.get("model") or named)
+        host = pair.knobs().get("host", LOOPBACK)
+        return cls(
+            experiment=experiment.name,
+            arm=arm.name,
+            label=definition.label,
+            model=model,
+            served_name=_served_name(named, model),
+            host=str(host),
+            port=_port(knobs.get("port")),
+            devices=None if knobs.get("devices") in (None, "") else str(knobs["devices"]),
+            devices_variable=definition.devices_variable,
+            api_key_variable=definition.api_key_variable,
+            flags=_flags(definition, knobs),
+            overlays=overlays,
+            measured_on_cpu=seen.get("device") == "cpu",
+            resolved=_resolved(knobs, seen, changed),
+        )
+
+
+def flag_name(definition: EngineDefinition, knob: str) -> str:
+    """The flag as it stands in a file: without dashes in front, with dashes inside."""
+    known = definition.flags.get(knob)
+    flag = known if isinstance(known, str) else known[0] if known else f"--{knob.replace('_', '-')}"
+    return flag.removeprefix("--")
+
+
+def _flags(definition: EngineDefinition, knobs: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    order = {name: index for index, name in enumerate(knob_table())}
+    names = sorted(
+        (name for name in knobs if _is_flag(definition, name)), key=lambda name: (order.get(name, len(order)), name)
+    )
+    return {flag_name(definition, name): knobs[name] for name in names}
+
+
+def _is_flag(definition: EngineDefinition, name: str) -> bool:
+    left_out = {*definition.not_flags, *definition.request_fields, *definition.absent, *definition.owned}
+    return name not in left_out
+
+
+def _served_name(named: str, model: str) -> str | None:
+    """The name that clients use, where the engine is started from a folder."""
+    if model == named and not Path(model).is_absolute():
+        return None
+    return Path(named).name if "/" in named and Path(named).is_absolute() else named
+
+
+def _port(value: Scalar | None) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else DEFAULT_PORT
+
+
+def _resolved(
+    knobs: Mapping[str, Scalar], seen: Mapping[str, Any], changed: set[str]
+) -> dict[str, tuple[Scalar, Scalar]]:
+    """A dtype spelled otherwise or "auto" made concrete is no difference worth telling."""
+    found: dict[str, tuple[Scalar, Scalar]] = {}
+    for name, asked in knobs.items():
+        took = seen.get(name)
+        if name in changed or name in ("model", "dtype") or asked == "auto":
+            continue
+        if isinstance(took, str | int | float | bool) and took != asked and str(took) != str(asked):
+            found[name] = (asked, took)
+    return found
