@@ -13,7 +13,7 @@ from pages.components.effective import effective_table
 from pages.components.i18n import _
 from pages.components.launch import failure_text, launch_record, launch_state, live_launch
 from pages.components.log_view import log_view
-from pages.components.runner import RunnerSeen, runner_button, runner_line, runner_seen, start_runner
+from pages.components.runner import RunnerSeen, runner_line, runner_seen, start_runner
 
 EARLIER = 50
 
@@ -23,12 +23,10 @@ def state() -> None:
     """The runner and its engine as they are this second, with the buttons that fit."""
     seen = runner_seen()
     launch = live_launch(seen)
-    line, action = st.columns([4, 1], vertical_alignment="center")
-    with line:
-        st.markdown(runner_line(seen))
-        launch_state(launch)
-    with action:
-        runner_button(seen, key="start-runner")
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        with st.container(width="content", gap="xsmall"):
+            st.markdown(runner_line(seen))
+            launch_state(launch)
         _buttons(seen, launch)
     if st.session_state.get("launch-shown") != (launch.id if launch else None, launch.state if launch else None):
         st.session_state["launch-shown"] = (launch.id if launch else None, launch.state if launch else None)
@@ -80,10 +78,10 @@ def earlier(launches: tuple[LaunchRow, ...]) -> LaunchRow | None:
             "state": _("State"),
             "started": _("Started"),
             "engine": _("Engine"),
-            "model": _("Model"),
+            "model": st.column_config.TextColumn(_("Model"), width="medium"),
             "ready": _("Ready after"),
             "lived": _("Lived"),
-            "failure": _("Failure"),
+            "failure": st.column_config.TextColumn(_("Failure"), width="medium"),
             "end": _("End"),
         },
     )

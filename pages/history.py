@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from lab.records.states import ExperimentState
 from lab.store import ExperimentRow, add_note, list_experiments, list_notes, list_people, set_tags
 from pages.components.context import get_store, header, person
 from pages.components.frame import go_to, link_to
@@ -14,7 +15,7 @@ from pages.components.status import ago, duration, local_time, state_badge, stat
 from pages.components.tables import best_text, experiments_table
 
 AT_MOST = 500
-STATES = ("queued", "running", "paused", "done", "failed", "stopped")
+STATES: tuple[ExperimentState, ...] = ("queued", "running", "paused", "done", "failed", "stopped")
 ANY = ""
 
 
@@ -27,6 +28,7 @@ def filters() -> tuple[ExperimentRow, ...]:
     chosen = state.selectbox(
         _("State"), (ANY, *STATES), key="state", bind="query-params", format_func=lambda s: state_word(s) or _("any")
     )
+    wanted = next((known for known in STATES if known == chosen), None)
     by = who.selectbox(
         _("Who"),
         (ANY, *list_people(get_store())),
@@ -35,7 +37,7 @@ def filters() -> tuple[ExperimentRow, ...]:
         format_func=lambda name: name or _("anybody"),
     )
     return list_experiments(
-        get_store(), search=(text or "").strip() or None, state=chosen or None, person=by or None, limit=AT_MOST
+        get_store(), search=(text or "").strip() or None, state=wanted, person=by or None, limit=AT_MOST
     )
 
 

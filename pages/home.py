@@ -50,11 +50,9 @@ def _start_first() -> None:
 def now() -> None:
     """Runner, engine and queue, as they are this second."""
     seen = runner_seen()
-    state, action = st.columns([4, 1], vertical_alignment="center")
-    state.markdown(runner_line(seen))
-    with action:
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.markdown(f"{runner_line(seen)}  \n{launch_line(seen)}", width="content")
         runner_button(seen, key="start-runner")
-    launch_line(seen)
     rows = open_experiments()
     if not rows:
         st.caption(_("Nothing runs and nothing is queued."))
@@ -69,6 +67,7 @@ def last_results() -> None:
     if not rows:
         st.caption(_("No experiment has ended yet."))
         return
+    st.caption(_("Click a row for its results."))
     chosen = experiments_table(rows[:LAST_RESULTS], key="last-results")
     if chosen is not None:
         go_to("results", experiment=chosen)
@@ -83,8 +82,8 @@ with left:
     st.subheader(_("Now"), anchor=False)
     with st.container(border=True):
         now()
-    st.subheader(_("Last results"), anchor=False)
-    last_results()
 with right:
     st.subheader(_("This host"), anchor=False)
     host_panel()
+st.subheader(_("Last results"), anchor=False)
+last_results()

@@ -14,10 +14,9 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from babel.messages.catalog import Catalog, Message
-from babel.messages.extract import extract
 from babel.messages.pofile import read_po, write_po
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +32,7 @@ TOML_TEXTS = {
 PYTHON_TEXTS = ("app.py", "pages/**/*.py")
 # tables of lab (which knows no gettext): the string literals given to these calls for these arguments
 TABLES = {"lab/metrics/definitions.py": ("Metric", ("label", "formula", "help", "source"))}
-KEYWORDS: Mapping[str, Any] = {"_": None, "N_": None, "ngettext": (1, 2)}
+KEYWORDS: Mapping[str, int] = {"_": 1, "N_": 1, "ngettext": 2}  # function → how many texts it takes
 _FIELD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -41,12 +40,8 @@ def texts() -> Catalog:
     """Every text that a page can show, with the files it stands in."""
     catalogue = Catalog(project="inference tuning lab", charset="utf-8")
     for path in _files(PYTHON_TEXTS):
-        with path.open("rb") as file:
-            for line, message, comments, _context in extract(
-                "python", file, keywords=KEYWORDS, comment_tags=("i18n:",)
-            ):
-                if message and message != ("", ""):
-                    catalogue.add(message, locations=[(_name(path), line)], auto_comments=comments)
+        for line, message in python_texts(path.read_text("utf-8")):
+            catalogue.add(message, locations=[(_name(path), line)])
     for pattern, keys in TOML_TEXTS.items():
         for path in _files((pattern,)):
             with path.open("rb") as file:
@@ -57,6 +52,15 @@ def texts() -> Catalog:
             for text in table_texts(path.read_text("utf-8"), call, arguments):
                 catalogue.add(text, locations=[(_name(path), 0)])
     return catalogue
+
+
+def python_texts(source: str) -> Iterator[tuple[int, str | tuple[str, str]]]:
+    """Line and text of every `_`, `N_` and `ngettext` with literal texts, also inside an f-string."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in KEYWORDS:
+            literals = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            if len(literals) == KEYWORDS[node.func.id] and all(literals):
+                yield node.lineno, literals[0] if len(literals) == 1 else (literals[0], literals[1])
 
 
 def toml_texts(file: BinaryIO, keys: tuple[str, ...]) -> Iterator[str]:

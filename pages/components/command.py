@@ -16,6 +16,7 @@ from lab.engine.definition import EngineDefinition, load_definition
 from lab.engine.model import find_model
 from lab.findings import Finding, has_errors
 from pages.components.context import environment, show_findings
+from pages.components.effective import shown
 from pages.components.host import current_facts
 from pages.components.i18n import _, word
 
@@ -92,8 +93,8 @@ def overlay_table(command: EngineCommand) -> None:
     frame = pd.DataFrame(
         {
             _("Knob"): [overlay.knob for overlay in command.overlays],
-            _("Asked"): ["–" if overlay.asked is None else str(overlay.asked) for overlay in command.overlays],
-            _("Used here"): [str(overlay.used) for overlay in command.overlays],
+            _("Asked"): [shown(overlay.asked) for overlay in command.overlays],
+            _("Used here"): [shown(overlay.used) for overlay in command.overlays],
             _("Why"): [word(overlay.reason_code) for overlay in command.overlays],
         }
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import streamlit as st
 from sqlalchemy.exc import SQLAlchemyError
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from lab.store import Store
 
 log = logging.getLogger("lab.pages")
-_PERSON_KEY = "person"
+PERSON_KEY = "person"
+PERSON_COOKIE = "lab_person"
+# set once the field was changed: what the browser kept when the session began is then out of date
+PERSON_TYPED = "person-typed"
 
 
 @st.cache_resource(show_spinner=False)
@@ -47,9 +51,14 @@ def host_name() -> str:
 
 
 def person() -> str:
-    """Who sits at this browser: the name in the sidebar, else the user of the system."""
-    name = str(st.session_state.get(_PERSON_KEY) or "").strip()
-    return name or _system_user()
+    """Who sits at this browser: the name in the sidebar, else the one kept in the browser, else the system's user."""
+    typed = str(st.session_state.get(PERSON_KEY) or "").strip()
+    kept = "" if st.session_state.get(PERSON_TYPED) else _kept_name()
+    return typed or kept or _system_user()
+
+
+def _kept_name() -> str:
+    return unquote(st.context.cookies.get(PERSON_COOKIE) or "").strip()[:60]
 
 
 def _system_user() -> str:

@@ -25,6 +25,14 @@ PAGES = (
 )
 
 
+ICON = Path(__file__).with_name("icon.svg")
+
+
+def page_config() -> None:
+    """Title, icon and width. The icon is a file of ours: a named one would be fetched from the internet."""
+    st.set_page_config(page_title=_("Inference tuning lab"), page_icon=str(ICON), layout="wide")
+
+
 def page_file(name: str) -> Path:
     return PAGES_DIR / f"{name}.py"
 
@@ -47,6 +55,7 @@ def ensure_framed() -> None:
     without navigation and sidebar when the address names one.
     """
     if PagesManager.uses_pages_directory:
+        page_config()
         navigation()
         st.rerun()
 

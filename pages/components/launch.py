@@ -47,16 +47,15 @@ def live_launch(seen: RunnerSeen) -> LaunchRow | None:
     return newest[0] if newest and newest[0].state in LIVE_STATES else None
 
 
-def launch_line(seen: RunnerSeen) -> None:
-    """One line about the engine, for pages that are about something else."""
+def launch_line(seen: RunnerSeen) -> str:
+    """One line of Markdown about the engine, for pages that are about something else."""
     launch = live_launch(seen)
     if launch is None:
-        st.markdown(f"{_('Engine')} {state_badge('off')}")
-        return
+        return f"{_('Engine')} {state_badge('off')}"
     parts = [_("Engine"), state_badge(launch.state), f"`{launch.served_name or MISSING}`"]
     if launch.state == "starting":
         parts.append(phase_text(launch))
-    st.markdown(" ".join(parts))
+    return " ".join(parts)
 
 
 def launch_state(launch: LaunchRow | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from lab.store import ExperimentRow, ExperimentView, TrialRow, get_experiment, list_experiments, request_stop
 from pages.components.context import get_store, host_name, person
@@ -28,9 +29,8 @@ def open_experiments() -> list[ExperimentRow]:
 def running_experiment(row: ExperimentRow) -> None:
     """Name, progress, time left and the stop button of the experiment in hand."""
     view = get_experiment(get_store(), row.id)
-    head, action = st.columns([4, 1], vertical_alignment="center")
-    head.markdown(f"**{row.name}** {state_badge(row.state)}")
-    with action:
+    with _line():
+        st.markdown(f"**{row.name}** {state_badge(row.state)}", width="content")
         stop_button(row, key=f"stop-{row.id}")
     st.progress(done_ratio(view), text=progress_text(view))
     trial = current_trial(view)
@@ -52,10 +52,14 @@ def waiting_list(rows: list[ExperimentRow]) -> None:
     """What waits, one line each."""
     for place, row in enumerate(rows, start=1):
         trials = ngettext("{n} trial", "{n} trials", row.trials_total).format(n=row.trials_total)
-        head, action = st.columns([4, 1], vertical_alignment="center")
-        head.markdown(f"{place}. **{row.name}** · {trials} · {row.person}")
-        with action:
+        with _line():
+            st.markdown(f"{state_badge(row.state)} {place} · **{row.name}** · {trials} · {row.person}", width="content")
             stop_button(row, key=f"stop-{row.id}")
+
+
+def _line() -> DeltaGenerator:
+    """Text at the left, a button at the right, on one line where there is room."""
+    return st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
 
 
 def current_trial(view: ExperimentView) -> TrialRow | None:
@@ -80,7 +84,7 @@ def progress_text(view: ExperimentView) -> str:
     if row.trials_failed:
         parts.append(ngettext("{n} failed", "{n} failed", row.trials_failed).format(n=row.trials_failed))
     left = seconds_left(view)
-    if left is not None:
+    if left is not None and left >= 1:
         parts.append(_("about {duration} left").format(duration=duration(left)))
     return " · ".join(parts)
 

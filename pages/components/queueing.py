@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import streamlit as st
@@ -13,35 +12,32 @@ from lab.configs.pair import read_pair
 from lab.findings import Finding, LabError
 from lab.plan import plan_trials
 from lab.records.plan import Experiment
-from lab.store import list_experiments, queue_experiment
+from lab.store import get_experiment, list_experiments, queue_experiment
 from pages.components.context import environment, get_store, host_name, person
-
-
-@dataclass
-class _Queued:
-    """Experiments by the token of the form that queued them; shared by all sessions of this server."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    by_token: dict[str, int] = field(default_factory=dict)
+from pages.components.progress import open_experiments
 
 
 @st.cache_resource(show_spinner=False)
-def _queued() -> _Queued:
-    return _Queued()
+def _one_at_a_time() -> threading.Lock:
+    """Shared by all sessions of this server."""
+    return threading.Lock()
 
 
-def queue_once(experiment: Experiment, token: str) -> int:
-    """Queue an experiment for this host; the same token again gives the same experiment's number."""
-    queued = _queued()
-    with queued.lock:
-        if token not in queued.by_token:
-            queued.by_token[token] = _queue(experiment)
-        return queued.by_token[token]
+def queue_once(experiment: Experiment) -> tuple[int, bool]:
+    """Queue an experiment for this host; gives its number, and False where the very same one still waits or runs.
+
+    A second click, a reload and a second tab must not measure the same thing twice.
+    """
+    with _one_at_a_time():
+        for row in open_experiments():
+            if get_experiment(get_store(), row.id).experiment == experiment:
+                return row.id, False
+        return _queue(experiment), True
 
 
 def queue_first(experiment: Experiment) -> int | None:
     """Queue an experiment where there is none yet; None where somebody was faster."""
-    with _queued().lock:
+    with _one_at_a_time():
         if list_experiments(get_store(), limit=1):
             return None
         return _queue(experiment)

@@ -10,36 +10,47 @@ import streamlit as st
 
 from lab.store import ExperimentRow
 from pages.components.i18n import _
-from pages.components.status import local_time, milliseconds, state_word, tokens_per_s
+from pages.components.status import MISSING, local_time, milliseconds, state_word, tokens_per_s
 
 
-def experiments_table(rows: Sequence[ExperimentRow], key: str) -> int | None:
+def experiments_table(rows: Sequence[ExperimentRow], key: str, height: int | None = None) -> int | None:
     """Experiments, newest first; returns the number of the one that was clicked."""
     frame = pd.DataFrame([_experiment_record(row) for row in rows])
     event: Any = st.dataframe(
         frame,
         key=key,
         hide_index=True,
+        height=height or "auto",
         on_select="rerun",
         selection_mode="single-row",
+        placeholder=MISSING,
         column_config={
             "id": st.column_config.NumberColumn(_("No."), format="%d", width=50),
-            "name": st.column_config.TextColumn(_("Experiment"), width="large"),
-            "state": st.column_config.TextColumn(_("State"), width="small"),
-            "best": st.column_config.TextColumn(
-                _("Highest throughput"), help=_("The measurement with the highest throughput: arm, rate, P95 TTFT.")
+            "name": st.column_config.TextColumn(_("Experiment"), width=240),
+            "state": st.column_config.TextColumn(_("State"), width=90),
+            "rate": st.column_config.NumberColumn(
+                _("Best tok/s"),
+                format="%.1f",
+                width=90,
+                help=_("Highest throughput of a measurement of the experiment."),
             ),
-            "arms": st.column_config.NumberColumn(_("Arms"), format="%d", width=50),
+            "ttft": st.column_config.NumberColumn(
+                _("its P95 TTFT (ms)"),
+                format="%.0f",
+                width=120,
+                help=_("P95 TTFT of the measurement with the best rate."),
+            ),
+            "arm": st.column_config.TextColumn(_("its arm"), width=170),
             "trials": st.column_config.TextColumn(
-                _("Trials"), width="small", help=_("Done of all; failed ones in brackets.")
+                _("Trials"), width=80, help=_("Done of all; failed ones in brackets.")
             ),
-            "person": st.column_config.TextColumn(_("Who"), width="small"),
-            "when": st.column_config.TextColumn(_("When"), help=_("In the time zone of your browser.")),
-            "notes": st.column_config.NumberColumn(_("Notes"), format="%d", width=50),
+            "person": st.column_config.TextColumn(_("Who"), width=90),
+            "when": st.column_config.TextColumn(_("When"), width=130, help=_("In the time zone of your browser.")),
+            "notes": st.column_config.NumberColumn(_("Notes"), format="%d", width=60),
         },
     )
     chosen = event.selection.rows if event is not None else []
-    return rows[chosen[0]].id if chosen else None
+    return rows[chosen[0]].id if chosen and chosen[0] < len(rows) else None
 
 
 def _experiment_record(row: ExperimentRow) -> dict[str, Any]:
@@ -48,8 +59,9 @@ def _experiment_record(row: ExperimentRow) -> dict[str, Any]:
         "id": row.id,
         "name": row.name,
         "state": state_word(row.state),
-        "best": best_text(row),
-        "arms": len(row.arms),
+        "rate": row.best.output_tokens_per_s if row.best else None,
+        "ttft": row.best.ttft_p95_ms if row.best else None,
+        "arm": row.best.arm if row.best else None,
         "trials": f"{row.trials_done}/{row.trials_total}{failed}",
         "person": row.person,
         "when": local_time(row.created_at),
@@ -61,4 +73,6 @@ def best_text(row: ExperimentRow) -> str | None:
     """Arm, throughput and P95 TTFT of the best measurement; None where nothing was measured."""
     if row.best is None:
         return None
-    return f"{tokens_per_s(row.best.output_tokens_per_s)} · {milliseconds(row.best.ttft_p95_ms)} · {row.best.arm}"
+    return (
+        f"{row.best.arm}: {tokens_per_s(row.best.output_tokens_per_s)}, P95 TTFT {milliseconds(row.best.ttft_p95_ms)}"
+    )

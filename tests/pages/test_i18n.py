@@ -44,6 +44,16 @@ def test_the_extractor_finds_the_texts_of_a_toml_table() -> None:
     assert list(translations.toml_texts(file, ("text", "remedy"))) == ["One {x}.", "Two."]
 
 
+def test_the_extractor_finds_texts_inside_of_f_strings_and_plurals() -> None:
+    source = 'a = f"**{_("Bold")}**"\nb = ngettext("{n} arm", "{n} arms", n)\nc = _(variable)\nd = _("one " "text")\n'
+    source = source.replace('_("Bold")', "_('Bold')")
+    assert sorted(python for _line, python in translations.python_texts(source) if isinstance(python, str)) == [
+        "Bold",
+        "one text",
+    ]
+    assert ("{n} arm", "{n} arms") in [text for _line, text in translations.python_texts(source)]
+
+
 def test_placeholders_are_names_whatever_their_format() -> None:
     assert translations.placeholders("{a} of {b:.1f}, {c!r}, {{no}}") == ("a", "b", "c")
     assert translations.placeholders("set = { max_num_seqs = 1") == ()
