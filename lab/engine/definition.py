@@ -14,7 +14,10 @@ from lab.records.workload import Scalar
 
 
 def _regular_expression(text: str) -> str:
-    re.compile(text)
+    try:
+        re.compile(text)
+    except re.error as problem:
+        raise ValueError(f"not a regular expression: {problem}") from problem
     return text
 
 
@@ -152,7 +155,7 @@ def load_definition(kind: str, config_dir: Path) -> EngineDefinition:
         first = problem.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise error("engine-definition-broken", file=str(path), place=place, problem=first["msg"]) from problem
-    except (OSError, ValueError, re.error) as problem:
+    except (OSError, ValueError) as problem:
         raise error("engine-definition-broken", file=str(path), place=None, problem=str(problem)) from problem
 
 

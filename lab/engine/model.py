@@ -42,6 +42,8 @@ class ModelRef:
 def find_model(name: str, env: Environment) -> ModelRef:
     """The model a name stands for; never raises, `problem` says what is wrong."""
     name = name.strip()
+    if not name:
+        return ModelRef(name, None, "hub", name, problem=Finding("model-unset", "error"))
     if name == DEFAULT_MODEL:
         return _default(env)
     folder = _folder(name)

@@ -1,0 +1,203 @@
+"""Launching an engine and ending it whole (R39), with processes that resist."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lab.engine.definition import EngineDefinition
+from lab.engine.process import EngineProcess, end_orphan, launch, stop
+from lab.environment import ROOT
+from lab.findings import LabError
+from lab.host.process_identity import ProcessIdentity, group_members, identity
+from tests.engine.fakes import Launcher, fake_command, unused_port, wait_for
+
+
+def whole_group(process: EngineProcess) -> tuple[int, ...]:
+    wait_for(lambda: len(group_members(process.pgid)) == 3)
+    return group_members(process.pgid)
+
+
+def listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_the_engine_leads_a_group_and_session_of_its_own(launch_fake: Launcher) -> None:
+    process = launch_fake()
+    assert process.pgid == process.pid == os.getpgid(process.pid) == os.getsid(process.pid)
+    assert process.identity == identity(process.pid)
+
+
+def test_the_log_is_only_the_users_own(launch_fake: Launcher) -> None:
+    process = launch_fake(lines=["hello"])
+    wait_for(lambda: "hello" in process.log_path.read_text())
+    assert stat.S_IMODE(process.log_path.stat().st_mode) == 0o600
+
+
+def test_much_output_never_blocks_the_engine(launch_fake: Launcher) -> None:
+    process = launch_fake(flood_bytes=5_000_000)
+    wait_for(lambda: process.log_path.stat().st_size == 5_000_000)
+
+
+def test_stop_ends_launcher_core_and_worker(launch_fake: Launcher) -> None:
+    process = launch_fake(core_and_worker=True)
+    whole_group(process)
+    proof = stop(process, 10)
+    assert (proof.ended, proof.how, proof.left, proof.port_free) == (True, "sigterm", (), True)
+    assert group_members(process.pgid) == ()
+
+
+def test_stop_ends_the_group_when_sigterm_is_ignored(launch_fake: Launcher) -> None:
+    process = launch_fake(core_and_worker=True, ignore_sigterm=True)
+    wait_for(lambda: listening(process.port))
+    whole_group(process)
+    proof = stop(process, 0.3)
+    assert (proof.ended, proof.how, proof.left, proof.port_free) == (True, "sigkill", (), True)
+    assert group_members(process.pgid) == ()
+
+
+def test_stop_ends_what_lives_on_after_the_launcher_was_killed(launch_fake: Launcher) -> None:
+    process = launch_fake(core_and_worker=True, ignore_sigterm=True)
+    whole_group(process)
+    os.kill(process.pid, signal.SIGKILL)
+    wait_for(lambda: process.poll() == -signal.SIGKILL)
+    assert len(group_members(process.pgid)) == 2
+    assert stop(process, 0.3).ended
+    assert group_members(process.pgid) == ()
+
+
+def test_stop_finds_a_worker_that_left_the_group(launch_fake: Launcher) -> None:
+    process = launch_fake(core_and_worker=True, worker_leaves_group=True)
+    wait_for(lambda: len(psutil.Process(process.pid).children(recursive=True)) == 2)
+    worker = next(c.pid for c in psutil.Process(process.pid).children(recursive=True) if os.getsid(c.pid) == c.pid)
+    assert stop(process, 10).ended
+    assert identity(worker) is None
+
+
+def test_stop_of_an_engine_that_ended_by_itself_says_so_and_can_be_repeated(launch_fake: Launcher) -> None:
+    process = launch_fake(exit_after_s=0.0, exit_code=3)
+    wait_for(lambda: process.poll() is not None)
+    assert process.poll() == 3
+    assert [stop(process, 1).how for _ in range(2)] == ["exited", "exited"]
+
+
+def test_another_engine_of_the_same_name_is_not_touched(launch_fake: Launcher) -> None:
+    other = launch_fake(core_and_worker=True)
+    members = whole_group(other)
+    ours = launch_fake(core_and_worker=True)
+    whole_group(ours)
+    stop(ours, 10)
+    assert group_members(other.pgid) == members
+
+
+def test_a_taken_port_is_refused_before_launch_and_its_owner_named(vllm: EngineDefinition, tmp_path: Path) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        with pytest.raises(LabError) as caught:
+            launch(fake_command(vllm, port), tmp_path / "engine.log")
+    finding = caught.value.findings[0]
+    assert (finding.code, finding.params["port"], finding.params["pid"]) == ("port-taken", port, os.getpid())
+    assert not (tmp_path / "engine.log").exists()
+
+
+def test_a_listener_on_the_other_address_family_does_not_matter(vllm: EngineDefinition, tmp_path: Path) -> None:
+    try:
+        server = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("no IPv6 on this host")
+    with server:
+        process = launch(fake_command(vllm, server.getsockname()[1]), tmp_path / "engine.log")
+        assert stop(process, 5).ended
+
+
+def test_an_interpreter_that_is_not_there_is_a_finding(vllm: EngineDefinition, tmp_path: Path) -> None:
+    command = replace(fake_command(vllm, unused_port()), argv=(str(tmp_path / "no-python"),))
+    with pytest.raises(LabError, match="engine-not-started"):
+        launch(command, tmp_path / "engine.log")
+
+
+def left_behind(tmp_path: Path, *, guarded: bool) -> tuple[ProcessIdentity, int, Path]:
+    """Launch an engine in a process of its own that is then killed with SIGKILL, as a runner may be."""
+    log = tmp_path / "left.log"
+    program = f"""
+import os, signal, sys, time
+from pathlib import Path
+sys.path[:0] = [{str(ROOT)!r}]
+from lab.engine.definition import load_definition
+from lab.engine.process import launch
+from tests.engine.fakes import fake_command, unused_port
+command = fake_command(load_definition("vllm", Path({str(ROOT / "configs")!r})), unused_port(), core_and_worker=True)
+process = launch(command, Path({str(log)!r}))
+if not {guarded}:
+    process._guard.kill()
+    process._guard.wait()
+print(process.pid, repr(process.start_time), flush=True)
+time.sleep(600)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdout is not None
+        pid, start_time = runner.stdout.readline().split()
+        wait_for(lambda: len(group_members(int(pid))) == 3)
+        runner.send_signal(signal.SIGKILL)
+    return ProcessIdentity(int(pid), float(start_time)), int(pid), log
+
+
+def test_the_engine_of_a_killed_runner_is_ended_by_its_guard(tmp_path: Path) -> None:
+    _, pgid, _ = left_behind(tmp_path, guarded=True)
+    wait_for(lambda: group_members(pgid) == ())
+
+
+def test_an_orphan_is_ended_by_pid_and_start_time(tmp_path: Path) -> None:
+    who, pgid, log = left_behind(tmp_path, guarded=False)
+    assert len(group_members(pgid)) == 3
+    assert end_orphan(who, pgid, log_path=log).ended
+    assert group_members(pgid) == ()
+
+
+def test_the_children_of_a_dead_orphan_are_ended_too(tmp_path: Path) -> None:
+    who, pgid, log = left_behind(tmp_path, guarded=False)
+    os.kill(who.pid, signal.SIGKILL)
+    wait_for(lambda: len(group_members(pgid)) == 2)
+    assert end_orphan(who, pgid, log_path=log).ended
+    assert group_members(pgid) == ()
+
+
+def test_a_foreign_process_that_has_the_pid_now_is_not_touched(launch_fake: Launcher) -> None:
+    foreign = launch_fake(core_and_worker=True)
+    members = whole_group(foreign)
+    earlier = ProcessIdentity(foreign.pid, foreign.start_time - 1.0)
+    proof = end_orphan(earlier, foreign.pgid)
+    assert (proof.ended, proof.how) == (True, "exited")
+    assert group_members(foreign.pgid) == members
+
+
+def test_a_group_of_an_earlier_boot_is_not_touched(launch_fake: Launcher) -> None:
+    foreign = launch_fake(core_and_worker=True)
+    members = whole_group(foreign)
+    os.kill(foreign.pid, signal.SIGKILL)  # so that only the group's number speaks for it
+    wait_for(lambda: foreign.poll() is not None)
+    other_boot = ProcessIdentity(foreign.pid, 1.0)
+    end_orphan(other_boot, foreign.pgid)
+    assert group_members(foreign.pgid) == members[1:]
+
+
+def test_members_that_do_not_write_to_the_launchs_log_are_not_touched(launch_fake: Launcher, tmp_path: Path) -> None:
+    foreign = launch_fake(core_and_worker=True)
+    members = whole_group(foreign)
+    os.kill(foreign.pid, signal.SIGKILL)
+    wait_for(lambda: foreign.poll() is not None)
+    (tmp_path / "other.log").touch()
+    end_orphan(foreign.identity, foreign.pgid, log_path=tmp_path / "other.log")
+    assert group_members(foreign.pgid) == members[1:]
