@@ -50,7 +50,7 @@ def token_gaps(records: Sequence[RequestRecord]) -> Gaps:
 
 
 def _buffered(record: RequestRecord) -> bool:
-    return record.tpot_ms is None and (record.completion_tokens or 0) >= 2
+    return "buffered" in record.marks or (record.tpot_ms is None and (record.completion_tokens or 0) >= 2)
 
 
 def _raw_gaps(records: Sequence[RequestRecord]) -> tuple[Values, Owners]:

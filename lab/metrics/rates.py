@@ -15,14 +15,14 @@ class Output:
 
     `wall_s` is None where nothing ran; `tokens` is None where a successful request has no token count.
     `completed_tokens` leaves out what was cut off; `finished` are the successful requests that ended inside the window.
-    `estimated` counts the requests whose part was derived from their chunks.
+    `cut_off` counts the requests of which only a part fell inside.
     """
 
     wall_s: float | None
     tokens: int | None
     completed_tokens: int | None
     finished: Sequence[RequestRecord]
-    estimated: int
+    cut_off: int
 
     def per_second(self, amount: float | None) -> float | None:
         return None if amount is None or not self.wall_s else amount / self.wall_s
@@ -51,16 +51,16 @@ def _whole_run(measured: Sequence[RequestRecord]) -> Output:
 
 
 def _inside_window(measured: Sequence[RequestRecord], window_s: float) -> Output:
-    """The window opens at the first t0; a request's tokens are spread over the arrivals of its chunks."""
-    end_ms = min(r.t0_ms for r in measured) + window_s * 1000
+    """The window opens with the measurement's clock; a request's tokens are spread over the arrivals of its chunks."""
+    end_ms = window_s * 1000
     finished = [r for r in measured if r.ok and (last_token_ms(r) or 0) <= end_ms]
     running = [r for r in measured if r.incomplete or (r.ok and (last_token_ms(r) or 0) > end_ms)]
     completed = _sum_tokens(finished)
     per_chunk = _tokens_per_chunk(finished)
     parts = [_tokens_until(r, end_ms, per_chunk) for r in running]
-    estimated = sum(1 for r in running if r.completion_tokens is None and r.chunk_times_ms)
+    cut_off = sum(1 for r in running if r.chunk_times_ms)
     tokens = None if completed is None else round(completed + sum(parts))
-    return Output(window_s, tokens, completed, finished, estimated)
+    return Output(window_s, tokens, completed, finished, cut_off)
 
 
 def _sum_tokens(records: Sequence[RequestRecord]) -> int | None:

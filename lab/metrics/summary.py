@@ -33,7 +33,7 @@ def summarise(
     timed = [r for r in measured if r.failure is None]
     gaps = token_gaps(ok)
     output = measure_output(measured, result.window_s)
-    peak = peak_in_flight(measured, _window_end_ms(measured, result.window_s))
+    peak = peak_in_flight(measured, None if result.window_s is None else result.window_s * 1000)
     ttft = distribution(r.ttft_ms for r in timed)
     hit_ratio = cache_hit_ratio if cache_hit_ratio is not None else _cached_ratio(ok)
     evidence = Evidence(result, workload, measured, ok, gaps, output, peak, ttft.n, hit_ratio)
@@ -45,7 +45,7 @@ def summarise(
         wall_s=output.wall_s,
         prompt_tokens=_total(r.prompt_tokens for r in ok),
         output_tokens=output.tokens,
-        tokens_estimated=any(r.tokens_estimated for r in ok) or output.estimated > 0,
+        tokens_estimated=any(r.tokens_estimated for r in ok),
         output_tokens_per_s=output.per_second(output.tokens),
         completed_tokens_per_s=output.per_second(output.completed_tokens),
         requests_per_s=output.per_second(len(output.finished)),
@@ -68,10 +68,6 @@ def summarise(
 
 def _met(records: Sequence[RequestRecord], slo: Slo) -> int:
     return sum(1 for r in records if meets_slo(r, slo))
-
-
-def _window_end_ms(measured: Sequence[RequestRecord], window_s: float | None) -> float | None:
-    return None if window_s is None or not measured else min(r.t0_ms for r in measured) + window_s * 1000
 
 
 def _total(counts: Iterable[int | None]) -> int | None:

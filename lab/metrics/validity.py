@@ -140,9 +140,11 @@ def _tokens(e: Evidence) -> Iterator[Mark]:
     unknown = sum(1 for r in e.ok if r.completion_tokens is None)
     if unknown:
         yield _mark("tokens-unknown", requests=unknown)
-    estimated = sum(1 for r in e.ok if r.tokens_estimated) + e.output.estimated
+    estimated = sum(1 for r in e.ok if r.tokens_estimated)
     if estimated:
         yield _mark("tokens-estimated", requests=estimated)
+    if e.output.cut_off:
+        yield _mark("cut-off-shared-out", requests=e.output.cut_off)
     if e.gaps.uneven and e.gaps.tokens_per_chunk is not None:
         per_chunk = round(e.gaps.tokens_per_chunk, 2)
         yield _mark("several-tokens-per-chunk", tokens_per_chunk=per_chunk, requests=e.gaps.uneven)

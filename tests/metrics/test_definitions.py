@@ -1,0 +1,29 @@
+"""The table of definitions covers what a summary holds."""
+
+from __future__ import annotations
+
+from lab.messages import messages
+from lab.metrics import METRICS
+from lab.metrics.validity import SPOILING
+from lab.records.summary import Summary
+
+COUNTS = {"requests", "succeeded", "incomplete", "failed", "marks", "tokens_estimated"}
+
+
+def test_every_number_of_a_summary_is_defined() -> None:
+    assert set(METRICS) == set(Summary.model_fields) - COUNTS
+
+
+def test_every_definition_is_filled_in() -> None:
+    for metric in METRICS.values():
+        assert all((metric.label, metric.unit, metric.formula, metric.source, metric.help)), metric.name
+
+
+def test_every_mark_of_this_package_has_words() -> None:
+    own = {
+        "failures", "stopped-early", "client-lag", "client-late", "client-near-ceiling", "concurrency-not-reached",
+        "rate-not-achieved", "cache-hits", "cache-on-purpose", "output-length-differs", "tokens-unknown",
+        "tokens-estimated", "cut-off-shared-out", "several-tokens-per-chunk", "low-samples-p95", "low-samples-p99",
+    }  # fmt: skip
+    assert own <= messages().keys()
+    assert SPOILING - {"effective-differs", "engine-restarted"} <= own
