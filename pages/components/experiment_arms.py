@@ -1,0 +1,147 @@
+"""The arms of an experiment built on the page: a grid over knobs, and arms beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from lab.configs.knobs import Knob, find_knob, knob_table, read_value
+from lab.configs.pair import ConfigPair
+from lab.findings import LabError
+from lab.records.workload import Scalar
+from pages.components.experiment_preview import gateway_missing
+from pages.components.i18n import _, word_finding
+from pages.components.knob_field import knob_help, knob_label, spelled
+from pages.components.pair_panel import plain_markdown
+
+KEY = "build"
+_PHASES = ("prefill", "decode", "kv_cache", "engine", "request")
+_NOT_SWEPT = ("request_model", "stream", "max_tokens", "host", "port", "devices")
+
+
+def grid(pair: ConfigPair) -> dict[str, list[Scalar]]:
+    """Draw the grid; gives the values of each chosen knob, without those that cannot be read."""
+    known = [k.name for k in knob_table().values() if k.phase in _PHASES and k.name not in _NOT_SWEPT]
+    chosen = st.multiselect(
+        _("Knobs to vary"),
+        known,
+        format_func=_knob_title,
+        accept_new_options=True,
+        placeholder=_("Choose knobs, or type any flag of the engine"),
+        help=_("Every combination of the values below becomes an arm."),
+        key=f"{KEY}:knobs",
+        persist_state="session",
+    )
+    values = pair.knobs()
+    sweep: dict[str, list[Scalar]] = {}
+    for name in chosen:
+        knob = _find(name, pair)
+        if knob is not None and (found := _values(knob, values)):
+            sweep[knob.name] = found
+    return sweep
+
+
+def _knob_title(name: str) -> str:
+    knob = knob_table().get(name)
+    return name if knob is None else f"{_(knob.label)} · {name}"
+
+
+def _find(name: str, pair: ConfigPair) -> Knob | None:
+    try:
+        return find_knob(name, pair.dialect)
+    except LabError as problem:
+        _say(problem)
+        return None
+
+
+def _values(knob: Knob, current: Mapping[str, Scalar]) -> list[Scalar]:
+    """The values to try, as a list of choices where there are some, else as text."""
+    label = _("Values of {knob}").format(knob=knob_label(knob))
+    now = spelled(current[knob.name]) if knob.name in current else _("not set")
+    key = f"{KEY}:values:{knob.name}"
+    if knob.kind == "bool":
+        return list(_pick(label, [True, False], knob, key, [True, False]))
+    if knob.choices:
+        return list(_pick(label, list(knob.choices), knob, key, None))
+    text = st.text_input(
+        label,
+        placeholder=_("separated by commas; now {value}").format(value=now),
+        help=knob_help(knob),
+        key=key,
+        persist_state="session",
+    )
+    return _read(knob, str(text or ""))
+
+
+def _pick(label: str, options: Sequence[Any], knob: Knob, key: str, default: Sequence[Any] | None) -> Sequence[Any]:
+    return st.multiselect(
+        label,
+        options,
+        default=default,
+        format_func=spelled,
+        placeholder=_("Choose values"),
+        help=knob_help(knob),
+        key=key,
+        persist_state="session",
+    )
+
+
+def _read(knob: Knob, text: str) -> list[Scalar]:
+    values: list[Scalar] = []
+    for part in text.replace("，", ",").split(","):
+        if part.strip():
+            try:
+                values.append(read_value(knob, part))
+            except LabError as problem:
+                _say(problem)
+    return values
+
+
+def _say(problem: LabError) -> None:
+    for finding in problem.findings:
+        st.caption(f":red[{plain_markdown(word_finding(finding))}]")
+
+
+def arms_beside(pair: ConfigPair) -> list[dict[str, Any]]:
+    """Draw the arms beside the grid: the pair as it is, the gateway, a server that runs already."""
+    arms: list[dict[str, Any]] = []
+    if st.checkbox(
+        _("The config pair as it is"),
+        value=True,
+        help=_("An arm without any change, to compare the others with."),
+        key=f"{KEY}:plain",
+        persist_state="session",
+    ):
+        arms.append({})
+    if st.checkbox(
+        _("No batching (1 sequence at a time)"),
+        help=_("vLLM cannot switch continuous batching off; max_num_seqs = 1 serves one request after the other."),
+        key=f"{KEY}:serial",
+        persist_state="session",
+    ):
+        arms.append({"name": "no batching (1 sequence at a time)", "set": {"max_num_seqs": 1}})
+    if st.checkbox(
+        _("The TaoToken gateway, as the baseline"),
+        help=_("The same requests, sent to the gateway's address with the key from the environment."),
+        key=f"{KEY}:gateway",
+        persist_state="session",
+    ):
+        arms.append({"name": "TaoToken", "target": "gateway"})
+        for sentence in gateway_missing(pair.gateway()):
+            st.caption(f":orange[:material/warning:] {sentence}")
+    if address := _running_server():
+        arms.append({"name": address, "target": "attach", "base_url": address})
+    return arms
+
+
+def _running_server() -> str:
+    text = st.text_input(
+        _("A server that runs already"),
+        placeholder="http://127.0.0.1:8000/v1",
+        help=_("Its address; it is measured as it is, never started or stopped. Empty: none."),
+        key=f"{KEY}:attach",
+        persist_state="session",
+    )
+    return str(text or "").strip()

@@ -1,0 +1,58 @@
+"""Trials that did not end well, and the one in hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from lab.store import ExperimentView, TrialRow
+from pages.components.frame import link_to
+from pages.components.i18n import _, word
+from pages.components.pair_panel import plain_markdown
+from pages.components.progress import current_trial, done_ratio, progress_text, trial_text
+from pages.components.status import failure_word, state_word
+
+
+def trial_reason(trial: TrialRow) -> str:
+    """Why a trial failed, in words, with the remedy where one is known."""
+    message = dict(trial.message or {})
+    code, remedy = message.get("code"), message.get("remedy")
+    texts = [word(str(each), message) for each in (code, remedy) if each]
+    return " ".join(texts) or failure_word(trial.failure)
+
+
+def failed_trials(trials: Sequence[TrialRow]) -> None:
+    """Each failed trial with its class, the reason and the lines of the log that decided."""
+    failed = [trial for trial in trials if trial.state == "failed"]
+    if not failed:
+        return
+    st.subheader(_("Failed trials"), anchor=False)
+    for trial in failed:
+        name = _("{arm}, repeat {n}").format(arm=trial.arm_name, n=trial.block)
+        with st.container(border=True):
+            st.markdown(f":red-badge[:material/error: {failure_word(trial.failure)}] **{plain_markdown(name)}**")
+            st.markdown(plain_markdown(trial_reason(trial)))
+            if trial.log_tail:
+                st.code(trial.log_tail, language="log", wrap_lines=True)
+            if trial.launch_id is not None:
+                link_to("engine", _("The engine's launch {id}").format(id=trial.launch_id), launch=trial.launch_id)
+
+
+def cancelled_line(trials: Sequence[TrialRow]) -> None:
+    """One line on what was not run."""
+    cancelled = sum(trial.state == "cancelled" for trial in trials)
+    if cancelled:
+        st.caption(_("{n} of {total} trials were cancelled.").format(n=cancelled, total=len(trials)))
+
+
+def live_progress(view: ExperimentView) -> None:
+    """How far the experiment is and what it does just now."""
+    st.progress(done_ratio(view), text=progress_text(view))
+    trial = current_trial(view)
+    if trial is not None:
+        st.caption(trial_text(trial))
+    elif view.row.state == "queued":
+        st.caption(_("Waits in the queue of {host}.").format(host=view.row.host))
+    else:
+        st.caption(state_word(view.row.state))

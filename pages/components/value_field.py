@@ -1,0 +1,168 @@
+"""One setting as a widget. What was not touched comes back unchanged, whatever stands in the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import streamlit as st
+
+from pages.components.i18n import _
+from pages.components.readings import Kind, Reading, list_text, parse
+
+
+class Unchanged:
+    """The answer of a field that nobody touched; `None` means that the setting was emptied."""
+
+
+UNCHANGED: Final = Unchanged()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What a field is: texts already in the reader's language. Bounds and step only where there are some."""
+
+    label: str
+    kind: Kind
+    help: str | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    step: float | None = None
+    choices: tuple[str, ...] = ()
+    unset: str = ""
+    required: bool = False
+
+
+def value_field(field: Field, reading: Reading, key: str) -> Any:
+    """Draw the field; gives the new value, None when it was emptied, `UNCHANGED` otherwise."""
+    if not reading.readable:
+        return _repair(field, reading, key)
+    draw = {"int": _number, "float": _number, "bool": _switch, "choice": _choice, "str": _text}.get(field.kind, _list)
+    value = draw(field, reading, key)
+    if not reading.exact and _wants_right_type(reading, key):
+        return value
+    return UNCHANGED if value == reading.shown else value
+
+
+def _number(field: Field, reading: Reading, key: str) -> int | float | None:
+    cast = int if field.kind == "int" else float
+    low, high = field.minimum, field.maximum
+    if reading.shown is not None:  # a value out of range must open as well
+        low = None if low is not None and reading.shown < low else low
+        high = None if high is not None and reading.shown > high else high
+    value = st.number_input(
+        field.label,
+        min_value=None if low is None else cast(low),
+        max_value=None if high is None else cast(high),
+        value=reading.shown,
+        step=cast(field.step or (1 if field.kind == "int" else 0.01)),
+        format="%d" if field.kind == "int" else "%g",
+        placeholder=field.unset or _("not set"),
+        help=field.help,
+        key=key,
+        persist_state="session",
+    )
+    # the browser adds steps in binary: 0.9 + 0.01 must not become 0.9100000000000001
+    return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
+def _switch(field: Field, reading: Reading, key: str) -> bool | None:
+    options = [True, False] if field.required else [None, True, False]
+    return st.selectbox(
+        field.label,
+        options,
+        index=options.index(reading.shown),
+        format_func=lambda value: _unset(field) if value is None else (_("on") if value else _("off")),
+        help=field.help,
+        key=key,
+        persist_state="session",
+    )
+
+
+def _choice(field: Field, reading: Reading, key: str) -> str | None:
+    options: list[str | None] = [*([] if field.required else [None]), *field.choices]
+    if reading.shown not in options:
+        options.append(reading.shown)
+    return st.selectbox(
+        field.label,
+        options,
+        index=options.index(reading.shown),
+        format_func=lambda value: _unset(field) if value is None else str(value),
+        help=field.help,
+        key=key,
+        persist_state="session",
+    )
+
+
+def _text(field: Field, reading: Reading, key: str) -> str | None:
+    value = st.text_input(
+        field.label,
+        value=reading.shown or "",
+        placeholder=field.unset or _("not set"),
+        help=field.help,
+        key=key,
+        persist_state="session",
+    )
+    if value == (reading.shown or ""):
+        return reading.shown  # an empty text in the file is not the same as none
+    return value or None
+
+
+def _list(field: Field, reading: Reading, key: str) -> tuple[Any, ...] | None:
+    text = st.text_input(
+        field.label,
+        value=list_text(reading.shown or ()),
+        placeholder=field.unset or _("for example 1, 4, 16"),
+        help=field.help,
+        key=key,
+        persist_state="session",
+    )
+    if text.strip() == list_text(reading.shown or ()):
+        return reading.shown
+    values = parse(field.kind, text)
+    if values is None and text.strip():
+        st.caption(_(":red[“{text}” cannot be read as numbers separated by commas.]").format(text=plain(text)))
+        return reading.shown
+    return values
+
+
+def _repair(field: Field, reading: Reading, key: str) -> Any:
+    """A value that the field cannot hold, shown as it stands, to be typed anew."""
+    text = st.text_input(field.label, value=reading.raw_text, help=field.help, key=key, persist_state="session")
+    if text == reading.raw_text:
+        st.caption(
+            _(":red[{value} is no value for this setting; type a right one.]").format(value=plain(reading.raw_text))
+        )
+        return UNCHANGED
+    value = parse(field.kind, text)
+    if value is None and text.strip():
+        st.caption(_(":red[“{text}” cannot be read as a value for this setting.]").format(text=plain(text)))
+        return UNCHANGED
+    return value
+
+
+def _wants_right_type(reading: Reading, key: str) -> bool:
+    right = _spelled(reading.shown)
+    st.caption(
+        _(":orange[The file has {value}, which is of another type; {right} is meant.]").format(
+            value=plain(reading.raw_text), right=plain(right)
+        )
+    )
+    return st.checkbox(
+        _("Write {right} when saving").format(right=plain(right)),
+        key=f"{key}:fix",
+        persist_state="session",
+    )
+
+
+def _spelled(value: Any) -> str:
+    return Reading(list(value) if isinstance(value, tuple) else value).raw_text
+
+
+def _unset(field: Field) -> str:
+    return field.unset or _("not set")
+
+
+def plain(text: str) -> str:
+    """Text of a file inside Markdown, as code so that nothing in it is markup."""
+    return f"`{text.replace('`', ' ')}`"

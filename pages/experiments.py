@@ -1,0 +1,77 @@
+"""Experiments: what runs and waits, the ready-made ones, and a form for others."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from lab.configs.pair import ConfigPair, read_pair
+from lab.findings import LabError
+from pages.components.context import environment, errors_as_messages, get_store, header, live, show_findings
+from pages.components.experiment_builder import builder
+from pages.components.experiment_presets import presets
+from pages.components.experiment_preview import QUEUED
+from pages.components.frame import link_to
+from pages.components.i18n import _
+from pages.components.progress import open_experiments, running_experiment, waiting_list
+from pages.components.runner import runner_button, runner_line, runner_seen
+
+
+def page() -> None:
+    header(_("Experiments"), _("Compare settings by measuring them: pick a ready-made experiment, or build your own."))
+    _queued_message()
+    _queue()
+    try:
+        pair = _pair()
+    except LabError as problem:
+        show_findings(problem.findings)
+        link_to("configs", _("Put the configs right"))
+        return
+    ready, own = st.tabs([_("Ready-made"), _("Build your own")])
+    with ready, errors_as_messages():
+        presets(get_store(), pair)
+    with own, errors_as_messages():
+        builder(get_store(), pair)
+
+
+def _pair() -> ConfigPair:
+    pair = read_pair(environment().config_dir)
+    pair.knobs()  # a file that cannot be parsed is found here, not in each of the parts below
+    return pair
+
+
+def _queued_message() -> None:
+    """What the last press of a queue button came to."""
+    outcome = st.session_state.pop(QUEUED, None)
+    if outcome is None:
+        return
+    number, is_new = outcome
+    if is_new:
+        st.success(_("Queued as experiment {id}. You may close this page; it runs on.").format(id=number))
+    else:
+        st.info(
+            _("This very experiment is in the queue already, as number {id}; it was not queued twice.").format(
+                id=number
+            )
+        )
+    link_to("results", _("See its results"), experiment=number)
+
+
+@live(2)
+def _queue() -> None:
+    """What runs and what waits, as it is this second."""
+    rows = open_experiments()
+    if not rows:
+        st.caption(_("Nothing runs and nothing is queued."))
+        return
+    seen = runner_seen()
+    with st.container(border=True):
+        if not seen.running:
+            st.markdown(runner_line(seen))
+            runner_button(seen, key="experiments:start-runner")
+        for row in rows:
+            if row.state != "queued":
+                running_experiment(row)
+        waiting_list([row for row in rows if row.state == "queued"])
+
+
+page()

@@ -1,0 +1,190 @@
+"""Results: what an experiment says, in words, as article 2's table, as a chart, and down to each request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from lab.metrics.pool import pool_arms
+from lab.store import ExperimentView, MeasurementRow, Store, get_experiment, list_ttft
+from pages.components.baselines import choose_baselines
+from pages.components.context import errors_as_messages, get_store, header, live
+from pages.components.experiment_choice import choose_experiment
+from pages.components.frame import link_to
+from pages.components.i18n import _, word
+from pages.components.measurement_detail import measurement_detail, measurement_label
+from pages.components.notes import notes_panel
+from pages.components.pair_panel import plain_markdown
+from pages.components.progress import stop_button
+from pages.components.result_chart import CHOSEN, choose_from_table, ladder_chart, throughput_chart
+from pages.components.result_rows import measurement_record
+from pages.components.result_table import arm_table, measurement_table, ratio_table
+from pages.components.result_trials import cancelled_line, failed_trials, live_progress
+from pages.components.status import local_time, state_badge
+from pages.components.workload_form import workload_sentence
+
+OPEN = ("queued", "running", "paused")
+
+
+def page() -> None:
+    header(_("Results"))
+    store = get_store()
+    view = choose_experiment(store, "results", lambda _row: True)
+    if view is None:
+        st.info(_("Nothing was measured yet. Start the first experiment, and its result stands here."))
+        link_to("experiments", _("Choose an experiment"))
+        return
+    _head(view)
+    if view.row.state in OPEN:
+        _progress(view.row.id, view.row.state, len(view.measurements))
+    _verdict(view)
+    if view.measurements:
+        _measured(store, view)
+    with errors_as_messages():
+        failed_trials(view.trials)
+    cancelled_line(view.trials)
+    st.subheader(_("Notes"), anchor=False)
+    notes_panel(store, view.row.id)
+
+
+def _head(view: ExperimentView) -> None:
+    row = view.row
+    st.markdown(f"### {plain_markdown(row.name)} {state_badge(row.state)}")
+    if row.question:
+        st.markdown(plain_markdown(row.question))
+    parts = [
+        _("{person} on {host}").format(person=row.person, host=row.host),
+        local_time(row.created_at),
+        workload_sentence(view.experiment.workload),
+    ]
+    st.caption(plain_markdown(" · ".join(parts)))
+
+
+@live(2)
+def _progress(experiment_id: int, state: str, measured: int) -> None:
+    """Progress that redraws itself; a new measurement redraws the page."""
+    view = get_experiment(get_store(), experiment_id)
+    if (view.row.state, len(view.measurements)) != (state, measured):
+        st.rerun()
+    with st.container(border=True):
+        bar, action = st.columns([5, 1], vertical_alignment="center")
+        with bar:
+            live_progress(view)
+        with action:
+            stop_button(view.row, key=f"results:stop:{experiment_id}")
+
+
+def _verdict(view: ExperimentView) -> None:
+    """One sentence on top, the others below it; where nothing can be said, why."""
+    said = [verdict for verdict in view.verdicts if verdict.said]
+    silent = [verdict for verdict in view.verdicts if not verdict.said]
+    said.sort(key=lambda verdict: _WEIGHT.get(verdict.code, len(_WEIGHT)))
+    sentences = [plain_markdown(word(verdict.code, dict(verdict.params))) for verdict in said]
+    reasons = [plain_markdown(word(verdict.code, dict(verdict.params))) for verdict in silent]
+    if sentences and view.row.state in OPEN:
+        st.info(_("So far: {sentence}").format(sentence=sentences[0]), icon=":material/hourglass_top:")
+    elif sentences:
+        st.success(f"**{sentences[0]}**", icon=":material/gavel:")
+    elif view.row.state == "failed":
+        st.error(_no_verdict(view), icon=":material/error:")
+    elif view.row.state in OPEN:
+        st.info(_("The verdict comes when every arm is measured."), icon=":material/hourglass_top:")
+    else:
+        st.info(reasons[0] if reasons else _no_verdict(view), icon=":material/help:")
+        reasons = reasons[1:]
+    if view.row.state not in OPEN and (lines := [*sentences[1:], *dict.fromkeys(reasons)]):
+        st.markdown("\n".join(f"- {line}" for line in lines))
+
+
+_WEIGHT = {
+    code: place
+    for place, code in enumerate(
+        ("verdict-winner", "verdict-throughput", "verdict-ttft", "verdict-tpot", "verdict-nobody-meets-slo")
+    )
+}
+
+
+def _no_verdict(view: ExperimentView) -> str:
+    if not view.measurements:
+        return _("Nothing was measured.")
+    if len(view.arms) < 2:
+        return _("There is one arm, so there is nothing to compare it with.")
+    return _("Fewer than two arms were measured, so nothing can be compared.")
+
+
+def _measured(store: Store, view: ExperimentView) -> None:
+    st.subheader(_("Arms"), anchor=False)
+    rows = view.measurements
+    arm_table(pool_arms(rows, list_ttft(store, [row.id for row in rows])))
+    st.caption(
+        _("All repeats together: P95 is of the pooled requests, wall time is the sum. Warm-up is left out everywhere.")
+    )
+    chart, ratios = st.columns([3, 2], gap="large")
+    with chart:
+        st.subheader(_("Throughput against P95 TTFT"), anchor=False)
+        baselines = choose_baselines(store, view)
+        throughput_chart(view, baselines)
+        ladder_chart(view)
+    with ratios:
+        st.subheader(_("Ratio between the arms"), anchor=False)
+        if not ratio_table(view.verdicts, view.arms[0].arm.name):
+            st.caption(
+                _("The ratios come when every arm is measured.")
+                if view.row.state in OPEN
+                else _("No ratio can be given: see the reasons above.")
+            )
+        _marks(rows)
+    _measurements(store, view, [*rows, *(row for _origin, row in baselines)])
+    _downloads(view)
+
+
+def _marks(rows: Sequence[MeasurementRow]) -> None:
+    """Every reservation once, with the measurements that carry it."""
+    carried: dict[str, list[int]] = {}
+    for row in rows:
+        for mark in row.marks:
+            carried.setdefault(word(mark.code, dict(mark.params)), []).append(row.id)
+    st.subheader(_("Reservations"), anchor=False)
+    if not carried:
+        st.markdown(f":green[:material/check:] {_('None: nothing speaks against these measurements.')}")
+    for text, ids in carried.items():
+        numbers = ", ".join(f"#{number}" for number in sorted(set(ids)))
+        st.markdown(f":orange[:material/flag:] {plain_markdown(text)} :gray[{plain_markdown(numbers)}]")
+
+
+def _measurements(store: Store, view: ExperimentView, rows: Sequence[MeasurementRow]) -> None:
+    st.subheader(_("Measurements"), anchor=False)
+    key = f"results:rows:{view.row.id}"
+    measurement_table(rows, key, lambda: choose_from_table(key, rows))
+    known = {row.id: row for row in rows}
+    if st.session_state.get(CHOSEN) not in known:
+        st.session_state[CHOSEN] = None
+    chosen = st.selectbox(
+        _("Measurement"),
+        list(known),
+        index=None,
+        format_func=lambda number: measurement_label(known[number]),
+        placeholder=_("Choose one, or click a point or a row, to see its requests"),
+        key=CHOSEN,
+    )
+    if chosen is not None:
+        with st.container(border=True):
+            measurement_detail(store, known[chosen], view.experiment.slo)
+
+
+def _downloads(view: ExperimentView) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button(
+            _("Measurements as CSV"),
+            pd.DataFrame([measurement_record(row) for row in view.measurements]).to_csv(index=False),
+            file_name=f"experiment-{view.row.id}.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        link_to("export", _("Export an arm"), experiment=view.row.id)
+
+
+page()
