@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from lab.findings import Finding, Param
 
@@ -50,6 +51,12 @@ def word_finding(finding: Finding, translate: Callable[[str], str] = _same) -> s
     place = ":".join(str(part) for part in (finding.file, finding.line, finding.column) if part is not None)
     sentence = word(finding.code, finding.params, translate)
     return f"{place}: {sentence}" if place else sentence
+
+
+def word_message(message: Mapping[str, Any], translate: Callable[[str], str] = _same) -> str:
+    """The sentence of a stored message: its `code`, then its `remedies`, all with the parameters beside them."""
+    codes = [message.get("code"), *(message.get("remedies") or ())]
+    return " ".join(word(code, message, translate) for code in codes if isinstance(code, str))
 
 
 class _Shown(dict[str, Param]):

@@ -1,1 +1,1 @@
-"""The one process per host that launches engines and runs trials."""
+"""The one process per host that launches engines and runs trials; started as `python -m lab.runner`, never imported."""

@@ -1,0 +1,85 @@
+"""Waiting for an experiment: progress on stderr, an end that says what goes on without us."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from lab.cli.result_table import trial_reason
+from lab.cli.store_access import FINISHED
+from lab.findings import error
+from lab.host.runner_process import runner_alive
+
+if TYPE_CHECKING:
+    from lab.environment import Environment
+    from lab.store import ExperimentView, Store, TrialRow
+
+POLL_S = 0.5
+REPEAT_LINE_S = 10.0
+# a runner that has just been replaced holds no lock for a moment
+RUNNER_GONE_S = 5.0
+
+
+def wait_for(store: Store, env: Environment, experiment_id: int) -> None:
+    """Return when the experiment has ended.
+
+    Ctrl-C raises KeyboardInterrupt after a line that says that the experiment goes on. Raises `LabError`
+    "runner-gone" when no runner is left to finish it.
+    """
+    try:
+        _follow(store, env, experiment_id)
+    except KeyboardInterrupt:
+        _tell(f"Experiment {experiment_id} goes on. End it with: python -m lab stop {experiment_id}")
+        raise
+
+
+def _follow(store: Store, env: Environment, experiment_id: int) -> None:
+    from lab.store import get_experiment
+
+    told = _Told()
+    last_alive = time.monotonic()
+    while (view := get_experiment(store, experiment_id)).row.state not in FINISHED:
+        told.tell(view)
+        if runner_alive(env):
+            last_alive = time.monotonic()
+        elif time.monotonic() - last_alive > RUNNER_GONE_S:
+            raise error("runner-gone", id=experiment_id, log=str(env.run_dir / "runner.log"))
+        time.sleep(POLL_S)
+    told.tell(view)
+
+
+class _Told:
+    """Says each change once, and where a long trial stands now and then."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, str] = {}
+        self._last_line = 0.0
+
+    def tell(self, view: ExperimentView) -> None:
+        for number, trial in enumerate(view.trials, start=1):
+            changed = trial.state != self._states.get(trial.id, "queued")
+            overdue = trial.state in ("warming", "measuring") and time.monotonic() - self._last_line > REPEAT_LINE_S
+            self._states[trial.id] = trial.state
+            if changed or overdue:
+                self._last_line = time.monotonic()
+                _tell(trial_line(trial, number, len(view.trials)))
+
+
+def trial_line(trial: TrialRow, number: int, total: int) -> str:
+    """One line on one trial: place, arm, state, requests done, time left, reason."""
+    parts = [f"[{number}/{total}] {trial.arm_name}, repeat {trial.block}: {trial.state}"]
+    progress = trial.progress or {}
+    if trial.state == "measuring" and progress.get("done") is not None:
+        parts.append(f"{progress['done']}/{progress.get('total') or '?'} requests")
+        eta = progress.get("eta_s")
+        if isinstance(eta, int | float):
+            parts.append(f"about {eta:.0f} s left")
+    if trial.state in ("failed", "cancelled") and (reason := trial_reason(trial)):
+        parts.append(reason)
+    return ", ".join(parts)
+
+
+def _tell(line: str) -> None:
+    click.echo(" ".join(line.split()), err=True)

@@ -1,0 +1,58 @@
+"""How trials end other than done."""
+
+from __future__ import annotations
+
+from lab.runner.engine_keeper import EngineKeeper
+from lab.runner.outcome import Interruption, TrialFailed
+from lab.runner.site import Site
+from lab.store import (
+    TrialWork,
+    close_intent,
+    get_experiment,
+    give_back_trial,
+    open_intents,
+    set_trial_state,
+)
+
+
+def end_failed(site: Site, keeper: EngineKeeper, work: TrialWork, problem: TrialFailed) -> None:
+    """Write the failure; an engine that died is put away, so that the next trial starts a fresh one."""
+    if problem.failure == "engine-died":
+        keeper.end(problem)
+    set_trial_state(
+        site.store,
+        work.trial_id,
+        "failed",
+        failure=problem.failure,
+        message=problem.message,
+        log_tail=problem.log_tail,
+        launch_id=problem.launch_id,
+    )
+
+
+def end_interrupted(site: Site, keeper: EngineKeeper, work: TrialWork, reason: Interruption) -> None:
+    """Give the trial back on a shutdown, cancel it otherwise. The engine ends in each case."""
+    site.heartbeat.show(state="stopping")
+    keeper.end()
+    if reason == "shutdown":
+        give_back_trial(site.store, work.trial_id)
+    elif reason == "stop":
+        set_trial_state(site.store, work.trial_id, "cancelled", message={"code": "trial-stopped"})
+        close_stops(site, work.experiment_id)
+    else:
+        _end_of_time(site, work)
+
+
+def close_stops(site: Site, experiment_id: int) -> None:
+    """Close the stop intents of an experiment that has been stopped."""
+    for intent in open_intents(site.store, site.host):
+        if intent.kind == "stop-experiment" and intent.experiment_id == experiment_id:
+            close_intent(site.store, intent.id, "done")
+
+
+def _end_of_time(site: Site, work: TrialWork) -> None:
+    message = {"code": "trial-time-limit", "minutes": work.experiment.limits.max_minutes}
+    set_trial_state(site.store, work.trial_id, "cancelled", message=message)
+    for trial in get_experiment(site.store, work.experiment_id).trials:
+        if trial.state == "queued":
+            set_trial_state(site.store, trial.id, "cancelled", message=message)

@@ -1,0 +1,108 @@
+"""What a trial or a serve intent asks of an engine: checked before anything is launched."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lab.configs.checks import check_pair
+from lab.configs.pair import ConfigPair
+from lab.engine.catalogue import Catalogue, read_catalogue
+from lab.engine.command import EngineCommand, build_command
+from lab.engine.definition import EngineDefinition, load_definition
+from lab.engine.model import ModelRef, find_model
+from lab.findings import Finding, LabError
+from lab.records.workload import Scalar
+from lab.runner.outcome import failed, failed_by
+from lab.runner.site import Site
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """An engine as wanted; the command depends on the port it will get."""
+
+    definition: EngineDefinition
+    model: ModelRef
+    knobs: Mapping[str, Scalar]
+    explicit: frozenset[str]
+    port: int | None
+    catalogue: Catalogue | None = None
+
+    def gpu_indices(self, gpu_count: int) -> tuple[int, ...]:
+        """The GPUs that the engine will use, as NVML counts them."""
+        chosen = str(self.knobs.get("devices", "")).replace(" ", "")
+        if chosen:
+            return tuple(int(each) for each in chosen.split(",") if each.isdecimal())
+        return tuple(range(min(gpu_count, int(self.knobs.get("tensor_parallel_size", 1)))))
+
+
+def engine_request(site: Site, pair: ConfigPair, kind: str, explicit: frozenset[str]) -> EngineRequest:
+    """The checked request for a pair.
+
+    Raises `TrialFailed` "bad-config" or "model-missing" with the finding's own words.
+    """
+    _refuse_errors(check_pair(pair))
+    knobs = dict(pair.engine_knobs())
+    try:
+        definition = load_definition(kind, site.env.config_dir)
+    except LabError as problem:
+        raise failed_by(problem.findings[0], "bad-config") from problem
+    model = find_model(str(knobs.get("model", "")), site.env)
+    if model.problem is not None and model.problem.severity == "error":
+        raise failed_by(model.problem, "model-missing")
+    port = knobs.get("port")
+    request = EngineRequest(definition, model, knobs, explicit, int(port) if port else None)
+    return _checked(site, request)
+
+
+def _checked(site: Site, request: EngineRequest) -> EngineRequest:
+    """Refuse what the command's findings forbid; unknown flags are looked up in the engine's own parser first."""
+    findings = engine_command(site, request, request.port or 1).findings
+    if any(finding.code == "flag-unchecked" for finding in findings):
+        try:
+            catalogue = read_catalogue(request.definition, site.env.engine_python, site.env.run_dir)
+        except LabError as problem:
+            raise failed_by(problem.findings[0], "bad-config") from problem
+        request = replace(request, catalogue=catalogue)
+        findings = engine_command(site, request, request.port or 1).findings
+    _refuse_errors(findings)
+    return request
+
+
+def engine_command(site: Site, request: EngineRequest, port: int) -> EngineCommand:
+    """The command on a port; whatever stands against it is in its findings."""
+    return build_command(
+        request.definition,
+        request.knobs,
+        request.explicit,
+        host_kind=site.kind,
+        model=request.model,
+        port=port,
+        python=site.env.engine_python,
+        devices=None,
+        variables=site.variables,
+        catalogue=request.catalogue,
+    )
+
+
+def choose_port(wanted: int | None) -> int:
+    """The wanted port, else a free one of the system's choice.
+
+    Raises `TrialFailed` "port-taken" when something listens on the wanted one.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, wanted or 0))
+        except OSError as problem:
+            raise failed("port-taken", port=wanted, reason=problem.strerror) from problem
+        return int(probe.getsockname()[1])
+
+
+def _refuse_errors(findings: tuple[Finding, ...]) -> None:
+    for finding in findings:
+        if finding.severity == "error":
+            raise failed_by(finding, "bad-config")

@@ -1,0 +1,26 @@
+"""A log file for each attempt of a trial, beside the runner's own."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def trial_log(folder: Path, trial_id: int, attempt: int) -> Iterator[Path]:
+    """Everything logged inside goes to `trial-<id>-<attempt>.log` (mode 0600) as well."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"trial-{trial_id}-{attempt}.log"
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield path
+    finally:
+        root.removeHandler(handler)
+        handler.close()
