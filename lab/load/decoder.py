@@ -16,8 +16,9 @@ from typing import BinaryIO
 
 import orjson
 
+from lab.load.answer import Answer
 from lab.load.call import Call
-from lab.load.decode import AnswerDecoder, CountTokens
+from lab.load.decode import CountTokens, to_record
 from lab.load.spill import Block, read_segment
 from lab.load.tokenizer import Tokenizer, read_tokenizer
 
@@ -38,7 +39,7 @@ class SegmentDecoder:
         self._secret = os.environ.get(settings.api_key_env, "").strip() if settings.api_key_env else None
         self._out = out
         self._count_tokens = count_tokens
-        self._open: dict[int, AnswerDecoder] = {}
+        self._open: dict[int, Answer] = {}
 
     def take(self, segment: Path) -> None:
         for block in read_segment(segment):
@@ -46,16 +47,16 @@ class SegmentDecoder:
         segment.unlink()
 
     def _take_block(self, block: Block) -> None:
-        decoder = self._open.pop(block.index, None) or AnswerDecoder()
-        feed = decoder.feed
+        answer = self._open.pop(block.index, None) or Answer()
+        feed = answer.feed
         for at_ns, piece in zip(block.times, block.pieces, strict=True):
             feed(at_ns, piece)
         if block.call is None:
-            self._open[block.index] = decoder
+            self._open[block.index] = answer
             return
         call = Call(**{**block.call, "marks": tuple(block.call["marks"])})
-        record = decoder.finish(
-            call, clock_ns=self._clock_ns, count_tokens=self._count_tokens, secret=self._secret or None
+        record = to_record(
+            answer, call, clock_ns=self._clock_ns, count_tokens=self._count_tokens, secret=self._secret or None
         )
         self._out.write(orjson.dumps(record) + b"\n")
 

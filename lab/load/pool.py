@@ -7,9 +7,9 @@ import resource
 import time
 from collections.abc import Callable
 
+from lab.load.answer import Answer
 from lab.load.call import End
 from lab.load.connection import Connection, Exchange
-from lab.load.decode import AnswerDecoder
 from lab.load.dial import ConnectError, Dialer
 
 OPENING_AT_ONCE = 64
@@ -145,10 +145,10 @@ class Pool:
 
 
 def _is_over(exchange: Exchange) -> bool:
-    decoder = AnswerDecoder()
+    answer = Answer()
     for at_ns, piece in zip(exchange.times, exchange.pieces, strict=True):
-        decoder.feed(at_ns, piece)
-    return decoder.is_over
+        answer.feed(at_ns, piece)
+    return answer.is_over
 
 
 def allow_open_files(count: int) -> None:

@@ -40,9 +40,13 @@ class SseDecoder:
                 read = read[1:]
         if not read:
             return []
-        if not self._rest and not self._data and not self._name and _is_one_plain_event(read):
+        if self.is_between_events() and _is_one_plain_event(read):
             return [SseEvent(read[6:-2])]
         return self._by_lines(read)
+
+    def is_between_events(self) -> bool:
+        """True when the next byte begins a new event."""
+        return not (self._rest or self._data or self._name or self._skip_line_feed) and self._start is None
 
     def pending(self) -> bytes:
         """The data of the event that the stream's end left open; such an event is never dispatched."""
