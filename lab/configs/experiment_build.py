@@ -28,15 +28,20 @@ Arms = Sequence[tuple[Path, Arm]]
 
 
 def build_experiment(
-    data: Mapping[str, object], pair: ConfigPair, stem: str
+    data: Mapping[str, object], pair: ConfigPair, stem: str, folder: FilePath | None = None
 ) -> tuple[Experiment | None, Sequence[Found]]:
-    """The experiment and what was found, with the path each finding is about; `stem` names one without a name."""
+    """The experiment and what was found, with the path each finding is about; `stem` names one without a name.
+
+    A file of prompts is looked for in `folder`, beside the pair and in the working directory.
+    """
     broken = parse_errors(pair)
     if broken:
         return None, [((), finding) for finding in broken]
     found = _key_problems(data)
     found += [((), each) for each in key_findings(pair) if each.severity == "error"]
     workload = _workload(data, pair, found)
+    if workload is not None:
+        workload = _with_prompts(workload, (folder, FilePath(pair.settings_file).parent, FilePath.cwd()), found)
     arms = _arms(data, pair, found)
     slo, limits = _part(Slo, data, "slo", found), _part(Limits, data, "limits", found)
     found += _arm_names(arms)
@@ -99,6 +104,18 @@ def _workload(data: Mapping[str, object], pair: ConfigPair, found: list[Found]) 
     except LabError as problem:
         found += [(("workload",), finding) for finding in problem.findings]
     return None
+
+
+def _with_prompts(workload: Workload, folders: Sequence[FilePath | None], found: list[Found]) -> Workload:
+    """A file of prompts by its full path: the runner works in another folder."""
+    if workload.prompts in ("mixed", "exact"):
+        return workload
+    for folder in folders:
+        path = folder / workload.prompts if folder is not None else None
+        if path is not None and path.is_file():
+            return workload.model_copy(update={"prompts": str(path.resolve())})
+    found.append((("workload", "prompts"), Finding("prompts-file-missing", params={"file": workload.prompts})))
+    return workload
 
 
 def _arms(data: Mapping[str, object], pair: ConfigPair, found: list[Found]) -> list[tuple[Path, Arm]]:

@@ -30,7 +30,7 @@ def read_experiment(text: str, file: str, pair: ConfigPair) -> tuple[Experiment 
         document = open_toml(text, file)
     except LabError as problem:
         return None, problem.findings
-    experiment, found = build_experiment(document.data, pair, FilePath(file).stem)
+    experiment, found = build_experiment(document.data, pair, FilePath(file).stem, FilePath(file).parent)
     findings = tuple(sorted((_placed(document, each) for each in found), key=_reading_order))
     return (None if has_errors(findings) else experiment), findings
 

@@ -12,7 +12,13 @@ from lab.findings import Finding
 
 PREFIX = "workload."
 TEMPLATE_TOKENS = 32  # what a chat template adds to a prompt, about (measured: 30)
-_NEEDS = {"closed": "concurrency", "open": "rate_per_s", "ladder": "prompt_tokens"}
+_NEEDS = {
+    "closed": "concurrency",
+    "open": "rate_per_s",
+    "ladder": "prompt_tokens",
+    "interference": "prompt_tokens",
+}
+_REPEATS = ("ladder", "interference")  # kinds that count by `repeat` where `requests` is not given
 
 
 def workload_findings(
@@ -58,7 +64,7 @@ def _kind_problems(table: Mapping[str, object]) -> list[tuple[Path, Finding]]:
     needed = _NEEDS.get(kind)
     if needed is not None and needed not in table and table:
         found.append(((), Finding("workload-needs", params={"kind": kind, "key": needed})))
-    if kind != "ladder" and "requests" not in table and "duration_s" not in table:
+    if kind not in _REPEATS and "requests" not in table and "duration_s" not in table:
         found.append(((), Finding("workload-needs", params={"kind": kind, "key": "requests"})))
     if kind == "burst" and "duration_s" in table:
         found.append((("duration_s",), Finding("burst-has-no-duration")))
@@ -73,7 +79,7 @@ def _kind_problems(table: Mapping[str, object]) -> list[tuple[Path, Finding]]:
 
 def longest_request(table: Mapping[str, object]) -> tuple[int, int]:
     """Tokens of the longest prompt whose length is known (0 where none is) and of each answer."""
-    exact = table.get("kind", "ladder") == "ladder" or table.get("prompts") == "exact"
+    exact = table.get("kind", "ladder") in _REPEATS or table.get("prompts") == "exact"
     lengths = _whole(table.get("prompt_tokens")) if exact else []
     output = table.get("output_tokens")
     return max(lengths, default=0), output if isinstance(output, int) else cast(int, _default_output())

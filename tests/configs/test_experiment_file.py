@@ -141,13 +141,21 @@ def test_rules_are_checked_for_each_arm(live):
 
 
 def test_workload_longer_than_the_context_is_refused(live):
-    text = '[workload]\nkind = "ladder"\nprompt_tokens = [1024]\noutput_tokens = 1025\n[[arm]]\nset.max_model_len = 2048'
+    text = "[workload]\nprompt_tokens = [1024]\noutput_tokens = 1025\n[[arm]]\nset.max_model_len = 2048"
     _, findings = read(live, text)
     assert [f.params["rule"] for f in findings if f.severity == "error"] == ["request-too-long"]
 
 
 def test_kv_cache_off_needs_an_engine_that_can(live):
     assert errors(live, BURST + "[[arm]]\nset = { use_cache = false }\n") == [("arm-rule", 5, 1)]
+
+
+def test_prompts_from_a_file_are_found_beside_the_experiment(live, tmp_path):
+    (tmp_path / "mine.txt").write_text("one\ntwo\n")
+    text = BURST + 'prompts = "mine.txt"\n[[arm]]\n'
+    experiment, findings = read_experiment(text, str(tmp_path / "e.toml"), live)
+    assert findings == () and experiment.workload.prompts == str((tmp_path / "mine.txt").resolve())
+    assert errors(live, text) == [("prompts-file-missing", 5, 1)]
 
 
 @pytest.mark.parametrize("kind", ["closed", "open"])
