@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -16,29 +16,49 @@ from pages.components.tables import best_text, experiments_table
 
 AT_MOST = 500
 STATES: tuple[ExperimentState, ...] = ("queued", "running", "paused", "done", "failed", "stopped")
-ANY = ""
+ALL = ""
 
 
 def filters() -> tuple[ExperimentRow, ...]:
     """The filters stand in the address, so that a view can be sent to somebody."""
     search, state, who = st.columns([3, 1, 1])
-    text = search.text_input(
-        _("Search"), key="search", type="search", bind="query-params", placeholder=_("name, question, arm, tag or note")
-    )
-    chosen = state.selectbox(
-        _("State"), (ANY, *STATES), key="state", bind="query-params", format_func=lambda s: state_word(s) or _("any")
-    )
-    wanted = next((known for known in STATES if known == chosen), None)
-    by = who.selectbox(
-        _("Who"),
-        (ANY, *list_people(get_store())),
-        key="who",
-        bind="query-params",
-        format_func=lambda name: name or _("anybody"),
-    )
+    with search:
+        text = st.text_input(
+            _("Search"),
+            key="search",
+            type="search",
+            bind="query-params",
+            placeholder=_("name, question, arm, tag or note"),
+        )
+    with state:
+        chosen = choice(_("State"), STATES, "state", lambda code: state_word(code) if code else _("any"))
+    with who:
+        by = choice(_("Who"), list_people(get_store()), "who", lambda name: name or _("anybody"))
     return list_experiments(
-        get_store(), search=(text or "").strip() or None, state=wanted, person=by or None, limit=AT_MOST
+        get_store(),
+        search=(text or "").strip() or None,
+        state=next((known for known in STATES if known == chosen), None),
+        person=by or None,
+        limit=AT_MOST,
     )
+
+
+def choice(label: str, options: Sequence[str], key: str, shown: Callable[[str], str]) -> str:
+    """A filter with a code, not its translation, in the address; empty means all."""
+    named = st.query_params.get(key, ALL)
+    if key not in st.session_state:
+        st.session_state[key] = named if named in options else ALL
+    elif st.session_state[key] not in (ALL, *options):
+        st.session_state[key] = ALL
+    chosen = st.selectbox(label, (ALL, *options), key=key, format_func=shown, on_change=_to_address, args=(key,))
+    return chosen or ALL
+
+
+def _to_address(key: str) -> None:
+    if st.session_state[key]:
+        st.query_params[key] = st.session_state[key]
+    else:
+        st.query_params.pop(key, None)
 
 
 def overview(rows: Sequence[ExperimentRow]) -> ExperimentRow | None:

@@ -30,8 +30,10 @@ TOML_TEXTS = {
     "configs/experiments/*.toml": ("name", "question"),
 }
 PYTHON_TEXTS = ("app.py", "pages/**/*.py")
-# tables of lab (which knows no gettext): the string literals given to these calls for these arguments
-TABLES = {"lab/metrics/definitions.py": ("Metric", ("label", "formula", "help", "source"))}
+# tables of lab (which knows no gettext): call, and the places of the arguments that are shown, from 0
+TABLES = {"lab/metrics/definitions.py": ("Metric", (1, 4, 5))}
+# values of lab that pages translate where they show them
+VALUES = {"lab/metrics/definitions.py": ("PERCENTILE_HELP",)}
 KEYWORDS: Mapping[str, int] = {"_": 1, "N_": 1, "ngettext": 2}  # function → how many texts it takes
 _FIELD = re.compile(r"[A-Za-z_]\w*")
 
@@ -47,11 +49,18 @@ def texts() -> Catalog:
             with path.open("rb") as file:
                 for text in toml_texts(file, keys):
                     catalogue.add(text, locations=[(_name(path), 0)])
-    for name, (call, arguments) in TABLES.items():
-        for path in _files((name,)):
-            for text in table_texts(path.read_text("utf-8"), call, arguments):
-                catalogue.add(text, locations=[(_name(path), 0)])
+    for path, text in _texts_of_lab():
+        catalogue.add(text, locations=[(_name(path), 0)])
     return catalogue
+
+
+def _texts_of_lab() -> Iterator[tuple[Path, str]]:
+    for name, (call, places) in TABLES.items():
+        for path in _files((name,)):
+            yield from ((path, text) for text in table_texts(path.read_text("utf-8"), call, places))
+    for name, names in VALUES.items():
+        for path in _files((name,)):
+            yield from ((path, text) for text in value_texts(path.read_text("utf-8"), names))
 
 
 def python_texts(source: str) -> Iterator[tuple[int, str | tuple[str, str]]]:
@@ -68,14 +77,23 @@ def toml_texts(file: BinaryIO, keys: tuple[str, ...]) -> Iterator[str]:
     yield from _texts_below(tomllib.load(file), keys)
 
 
-def table_texts(source: str, call: str, arguments: tuple[str, ...]) -> Iterator[str]:
-    """The string literals given as keyword arguments to calls of `call`."""
+def table_texts(source: str, call: str, places: tuple[int, ...]) -> Iterator[str]:
+    """The string literals that stand at `places` in calls of `call`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == call:
-            for keyword in node.keywords:
-                value = keyword.value
-                if keyword.arg in arguments and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            for place in places:
+                value = node.args[place] if place < len(node.args) else None
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
                     yield value.value
+
+
+def value_texts(source: str, names: tuple[str, ...]) -> Iterator[str]:
+    """The string literals assigned to these names at the top of a module."""
+    for node in ast.parse(source).body:
+        value = node.value if isinstance(node, ast.Assign) else None
+        named = isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets)
+        if named and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield value.value
 
 
 def placeholders(text: str) -> tuple[str, ...]:

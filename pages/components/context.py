@@ -58,7 +58,8 @@ def person() -> str:
 
 
 def _kept_name() -> str:
-    return unquote(st.context.cookies.get(PERSON_COOKIE) or "").strip()[:60]
+    kept = st.context.cookies.get(PERSON_COOKIE)
+    return unquote(kept).strip()[:60] if isinstance(kept, str) else ""
 
 
 def _system_user() -> str:

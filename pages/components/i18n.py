@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gettext
 import io
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -77,11 +79,16 @@ def N_(message: str) -> str:  # noqa: N802 - the name that gettext's tools know
     return message
 
 
-def word(code: str, params: dict[str, Param] | None = None) -> str:
+def word(code: str, params: Mapping[str, Param] | None = None) -> str:
     """The sentence for a message code, in the session's language."""
-    return messages.word(code, params or {}, _)
+    return messages.word(code, _written(params or {}), _)
+
+
+def _written(params: Mapping[str, Param]) -> dict[str, Param]:
+    """Parameters as the files write them: true and false small."""
+    return {name: str(value).lower() if isinstance(value, bool) else value for name, value in params.items()}
 
 
 def word_finding(finding: Finding) -> str:
     """Place, sentence and remedy of a finding, in the session's language."""
-    return messages.word_finding(finding, _)
+    return messages.word_finding(replace(finding, params=_written(finding.params)), _)

@@ -16,9 +16,9 @@ _CSS = """
 [data-testid="stMetricLabel"] p { font-size: 0.8rem; opacity: 0.75; }
 [data-testid="stSidebarHeader"]::before { content: NAME; font-weight: 650; font-size: 1.05rem; white-space: nowrap; }
 .stMarkdown table { width: 100%; }
+.stMarkdown th, .stMarkdown td { padding: 0.3rem 0.6rem; font-size: 0.9rem; border-left: none; border-right: none; }
 .stMarkdown thead:has(th:empty) { display: none; }
-.stMarkdown td { padding: 0.3rem 0.6rem; font-size: 0.9rem; border-left: none; border-right: none; }
-.stMarkdown td:first-child { opacity: 0.75; white-space: nowrap; }
+.stMarkdown thead:has(th:empty) + tbody td:first-child { opacity: 0.75; white-space: nowrap; }
 </style>
 """
 
