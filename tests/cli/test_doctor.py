@@ -1,0 +1,89 @@
+"""`lab doctor` says what is here and what is broken, and never shows a key."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lab.cli.doctor import doctor_command
+from lab.environment import ROOT
+from lab.host.lock import hold_lock
+
+LEAK = "sk-test-LEAK-0001"
+
+
+@pytest.fixture
+def config_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A config directory of the test's own, whose model is a folder."""
+    configs = tmp_path / "configs"
+    shutil.copytree(ROOT / "configs", configs)
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text('{"max_position_embeddings": 4096}')
+    settings = configs / "settings.json"
+    settings.write_text(settings.read_text("utf-8").replace("smollm2-135m-instruct", str(model)), "utf-8")
+    monkeypatch.setenv("LAB_CONFIG_DIR", str(configs))
+    return configs
+
+
+def doctor(*arguments: str) -> Result:
+    return CliRunner().invoke(doctor_command, list(arguments))
+
+
+def told() -> dict:  # type: ignore[type-arg]
+    found: dict = json.loads(doctor("--json").stdout)  # type: ignore[type-arg]
+    return found
+
+
+def test_all_parts_are_there_and_a_sound_host_gives_status_0(config_dir: Path) -> None:
+    done = doctor("--json")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 0, done.output
+    assert list(found) == ["host", "gpu", "configs", "engine", "model", "gateway", "database", "runner"]
+    assert found["model"]["max_position_embeddings"] == 4096
+    assert found["engine"]["version"]
+    assert (found["database"]["state"], found["runner"]["pid"]) == ("warning", None)
+
+
+def test_the_gateway_is_configured_or_not_and_its_key_is_never_shown(
+    config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told()["gateway"]["configured"] is False
+    monkeypatch.setenv("TAOTOKEN_API_KEY", LEAK)
+    monkeypatch.setenv("TAOTOKEN_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("TAOTOKEN_MODEL", "m")
+    assert told()["gateway"]["configured"] is True
+    assert LEAK not in doctor().output + doctor("--json").output
+
+
+def test_a_running_runner_is_named(config_dir: Path, separate_lab: Path) -> None:
+    with hold_lock(separate_lab / "runner.lock", "postgresql://ann:hidden@db/lab") as holder:
+        runner = told()["runner"]
+    assert (runner["pid"], runner["database"]) == (holder.pid, "postgresql://ann:***@db/lab")
+
+
+def test_a_model_that_is_missing_gives_status_1_and_says_where(config_dir: Path) -> None:
+    settings = config_dir / "settings.json"
+    table = json.loads(settings.read_text("utf-8"))
+    table["model"] = "/no/such/model"
+    settings.write_text(json.dumps(table), "utf-8")
+    done = doctor()
+    assert done.exit_code == 1
+    assert "The model folder /no/such/model does not exist." in done.output
+
+
+def test_an_interpreter_that_is_not_there_gives_status_1(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_ENGINE_PYTHON", "/no/such/python")
+    engine = told()["engine"]
+    assert (engine["state"], engine["code"]) == ("problem", "engine-python-unusable")
+
+
+def test_unreadable_files_do_not_keep_the_rest_from_being_looked_at(config_dir: Path) -> None:
+    (config_dir / "settings.json").unlink()
+    found = told()
+    assert found["configs"]["state"] == "problem"
+    assert found["engine"]["state"] == "ok"
