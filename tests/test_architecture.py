@@ -74,8 +74,9 @@ def test_lab_never_imports_streamlit(module: Path) -> None:
 
 @pytest.mark.parametrize("module", [*_modules("pages"), ROOT / "app.py"], ids=lambda path: path.name)
 def test_pages_neither_run_nor_load(module: Path) -> None:
-    forbidden = ("lab.runner", "lab.load.supervisor", "lab.engine.process", "lab.telemetry", "subprocess", "threading")
+    forbidden = ("lab.runner", "lab.load.supervisor", "lab.engine.process", "lab.telemetry", "subprocess")
     assert not [name for name in _imports(module) if name.startswith(forbidden)]
+    assert "Thread(" not in module.read_text("utf-8")
 
 
 @pytest.mark.parametrize("module", _modules("lab") + _modules("pages"), ids=lambda path: str(path.relative_to(ROOT)))
