@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 from lab.cli.app import main
-from lab.environment import ROOT
+from lab.environment import ROOT, read_environment
+from lab.store import get_experiment, open_store
+from tests.factories import seed_finished_experiment
 
 
 @pytest.fixture
@@ -72,3 +75,30 @@ def test_command_names_command_overlays_and_findings(configs, capsys):
     assert report["argv"][1:3] == ["-m", "vllm.entrypoints.openai.api_server"]
     missing = [finding["rule"] for finding in report["findings"] if finding["severity"] == "error"]
     assert status == (2 if missing else 0) and set(missing) <= {"default-model-missing"}
+
+
+@pytest.fixture
+def finished():
+    """A finished experiment in the database of the test: two engine arms and the gateway's."""
+    store = open_store(read_environment().database_url)
+    return store, get_experiment(store, seed_finished_experiment(store))
+
+
+def test_export_writes_the_files_of_a_measured_arm(configs, finished, tmp_path, capsys):
+    _, view = finished
+    arm = next(row.arm for row in view.arms if row.arm.target == "engine" and row.arm.set)
+    arguments = ["export", str(view.row.id), "--arm", arm.name, "--to", str(tmp_path / "out")]
+    assert main([*arguments, "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)["files"]
+    assert [Path(name).name for name in written] == ["settings.json", "config.toml", "vllm.yaml", "launch.txt"]
+    assert json.loads((tmp_path / "out" / "settings.json").read_text())["decode"]["max_num_seqs"] == 1
+    assert main(arguments) == 0
+    (tmp_path / "out" / "vllm.yaml").write_text("mine: true\n")
+    assert main(arguments) == 2
+    assert (tmp_path / "out" / "vllm.yaml").read_text() == "mine: true\n"
+
+
+@pytest.mark.parametrize(("experiment", "arm"), [("999", "x"), ("latest", "nope"), ("no", "x")])
+def test_export_of_what_is_not_there_is_wrong_input(configs, finished, tmp_path, capsys, experiment, arm):
+    assert main(["export", experiment, "--arm", arm, "--to", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1 and not (tmp_path / "out").exists()
