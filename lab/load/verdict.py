@@ -80,7 +80,7 @@ def _judge_body(call: Call, answer: Answer, json_ok: bool) -> Verdict:
         return "not-json", WEB_PAGE
     if call.end == "lost":
         return "connection-lost", call.error or "the connection was lost in the middle of the answer"
-    if answer.first_ns is None:
+    if answer.kind == "unknown":  # nothing, or nothing but blanks
         return "empty-answer", f"status {call.status} with an empty body"
     if answer.kind != "json" or not json_ok:
         return "not-json", f"the answer is no whole JSON; it begins: {_start(answer.head)}"

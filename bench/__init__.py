@@ -1,0 +1,1 @@
+"""How true the loader's figures are, and what they cost: `python -m bench`."""
