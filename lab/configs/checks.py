@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lab.configs.documents import Document, Path, open_document
+from lab.configs.gateway import resolve_base_url
 from lab.configs.knobs import (
     Dialect,
     Knob,
@@ -26,7 +27,7 @@ from lab.configs.knobs import (
 from lab.configs.pair import ConfigPair
 from lab.configs.positions import same_value
 from lab.configs.rules import VLLM_ONLY_FIELDS, knob_rules, length_rules
-from lab.configs.secrets import is_literal_secret
+from lab.configs.secrets import is_literal_secret, lines_with_keys
 from lab.configs.workload_rules import longest_request, workload_findings
 from lab.findings import Finding, LabError, Severity, has_errors
 from lab.records.workload import Scalar, Workload
@@ -63,7 +64,13 @@ def structure_findings(pair: ConfigPair) -> list[Finding]:
 
 def key_findings(pair: ConfigPair) -> list[Finding]:
     """Findings on keys and single values outside [workload]; the texts must parse."""
-    return [*_key_findings(pair, pair.settings), *_key_findings(pair, pair.config)]
+    found = [*_key_findings(pair, pair.settings), *_key_findings(pair, pair.config)]
+    seen = {(each.file, each.line) for each in found if each.code == "secret-in-file"}
+    for document in (pair.settings, pair.config):
+        for line in lines_with_keys(document.text):
+            if (document.file, line) not in seen:
+                found.append(Finding("secret-in-text", params={}, file=document.file, line=line))
+    return found
 
 
 def parse_errors(pair: ConfigPair) -> tuple[Finding, ...]:
@@ -78,12 +85,26 @@ def check_rules(pair: ConfigPair) -> list[Finding]:
     for name in VLLM_ONLY_FIELDS:
         if name in knobs:
             found.append(placed_at_knob(pair, name, Finding("vllm-only-field", "advice", {"knob": name})))
+    found += _address_findings(pair)
     for name in ("model", "request_model"):
         if knobs.get(name) == _PLACEHOLDER_MODEL:
             severity: Severity = "error" if name == "model" else "warning"
             params = {"knob": name, "value": _PLACEHOLDER_MODEL}
             found.append(placed_at_knob(pair, name, Finding("placeholder-model", severity, params)))
     return found
+
+
+def _address_findings(pair: ConfigPair) -> list[Finding]:
+    """An address without placeholders must be one; what a placeholder holds shows at run time."""
+    address = pair.lab_values().get("gateway.base_url")
+    if not isinstance(address, str) or not address.strip() or "${" in address or "{env:" in address:
+        return []
+    try:
+        resolve_base_url(address)
+    except LabError as problem:
+        found = [replace(each, severity="warning") for each in problem.findings]
+        return [placed_at_knob(pair, "gateway.base_url", each) for each in found]
+    return []
 
 
 def check_lengths(pair: ConfigPair, workload: Workload | None = None) -> list[Finding]:

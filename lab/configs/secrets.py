@@ -10,6 +10,7 @@ _SECRET_KEYS = re.compile(r"(?i)(^|[_.-])(api_?key|hf_token|token|secret|passwor
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _LOOKS_SECRET = re.compile(r"\bsk-[A-Za-z0-9_\-]{8,}|\bhf_[A-Za-z0-9]{20,}|\b(?:gsk|ghp)_[A-Za-z0-9]{20,}")
+_SURELY_SECRET = re.compile(r"\bsk-[A-Za-z0-9_\-]{16,}")
 _ASSIGNED = re.compile(r"""(?i)((?:api_?key|hf_token|secret|password)["']?\s*[=:]\s*)(["'])([^"'\n]+)(["'])""")
 MASK = "***"
 
@@ -50,6 +51,11 @@ def secret_error(name: str) -> LabError:
 def masked(text: str) -> str:
     """A text of a configuration file with keys written out replaced by `***`; placeholders stay."""
     return _LOOKS_SECRET.sub(MASK, _ASSIGNED.sub(_mask_assigned, text))
+
+
+def lines_with_keys(text: str) -> list[int]:
+    """Lines that hold what can only be a real key, comments included: the whole text is stored with experiments."""
+    return [number for number, line in enumerate(text.split("\n"), start=1) if _SURELY_SECRET.search(line)]
 
 
 def _mask_assigned(match: re.Match[str]) -> str:

@@ -125,6 +125,19 @@ def test_key_in_the_name_of_its_variable_is_found(article_1):
     assert codes(found) == ["secret-in-file"] and "made-up" not in str(found)
 
 
+def test_key_in_a_comment_is_found(live):
+    found = check_pair(replace(live, config_text=live.config_text + "# old: sk-" + "made-up-" * 3 + "\n"))
+    assert [(f.code, f.line) for f in found if f.severity == "error"] == [
+        ("secret-in-text", live.config_text.count("\n") + 1)
+    ]
+
+
+def test_address_that_is_none_is_a_remark(live):
+    found = check_pair(with_config(live, ("https://taotoken.net/api", "ftp://taotoken.net")))
+    assert ("bad-base-url", "warning", 5) in [(f.code, f.severity, f.line) for f in found]
+    assert codes(found) == []
+
+
 def test_model_names_are_no_secrets(live):
     assert codes(check_pair(live.with_knobs({"model": "hf-internal-testing/tiny-random-gpt2"}))) == []
 
