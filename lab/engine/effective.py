@@ -33,15 +33,19 @@ def read_effective(base_url: str, definition: EngineDefinition, api_key: str | N
 def compare_effective(asked: Mapping[str, Scalar], effective: Effective) -> tuple[Mark, ...]:
     """A mark "effective-differs" for each asked knob that the engine runs with another value of.
 
-    Knobs that the engine does not report are not compared; where it reports nothing at all, that is the one mark.
+    Those that it does not report are named in one mark "effective-unconfirmed"; where it reports nothing at all, the
+    one mark is "effective-unknown".
     """
     if not effective:
         return (Mark(code="effective-unknown"),)
-    return tuple(
+    differing = [
         Mark(code="effective-differs", params={"knob": knob, "asked": value, "effective": effective[knob]})
         for knob, value in asked.items()
         if knob in effective and not _agree(value, effective[knob])
-    )
+    ]
+    silent = [knob for knob in asked if knob not in effective]
+    unconfirmed = [Mark(code="effective-unconfirmed", params={"knobs": ", ".join(silent)})] if silent else []
+    return (*differing, *unconfirmed)
 
 
 def _from_json(client: EngineClient, definition: EngineDefinition) -> dict[str, Scalar | None]:

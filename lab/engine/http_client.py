@@ -13,6 +13,8 @@ from lab.findings import error
 from lab.host.metrics_page import read_metrics
 
 _TIMEOUT = httpx.Timeout(10.0, connect=2.0)
+# vLLM gathers facts about the whole system for /server_info, which takes long on a busy host
+_SLOW_TIMEOUT = httpx.Timeout(120.0, connect=2.0)
 
 
 def root_url(base_url: str) -> str:
@@ -75,7 +77,7 @@ class EngineClient:
 
     def get_json(self, path: str) -> Mapping[str, Any] | None:
         """A JSON object, None where the server has no such path."""
-        answer = self._client_request("GET", path)
+        answer = self._client_request("GET", path, _SLOW_TIMEOUT)
         return None if answer.status_code in (404, 405) else self._json(self._checked(answer))
 
     def page(self, path: str) -> str:
@@ -84,9 +86,9 @@ class EngineClient:
     def _ask(self, method: str, path: str) -> httpx.Response:
         return self._checked(self._client_request(method, path))
 
-    def _client_request(self, method: str, path: str) -> httpx.Response:
+    def _client_request(self, method: str, path: str, timeout: httpx.Timeout = _TIMEOUT) -> httpx.Response:
         try:
-            return self._client.request(method, path)
+            return self._client.request(method, path, timeout=timeout)
         except httpx.HTTPError as problem:
             reason = str(problem) or type(problem).__name__
             raise error("engine-has-no-answer", url=self.base_url + path, reason=reason) from problem

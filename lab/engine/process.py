@@ -69,7 +69,7 @@ class EngineProcess:
 
 
 def launch(command: EngineCommand, log_path: Path) -> EngineProcess:
-    """Start the engine; its output goes to `log_path` (mode 0600, a file, so that it can never block).
+    """Start the engine; its output goes to `log_path` (emptied, mode 0600; a file, so that it can never block).
 
     Raises `LabError`: "port-taken" (with the owner where it can be read), "engine-not-started",
     "launch-log-unwritable".
@@ -133,7 +133,7 @@ def _wait_for_port(port: int) -> bool:
 def _open_log(path: Path) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         os.fchmod(log, 0o600)
     except OSError as problem:
         raise error("launch-log-unwritable", path=str(path), reason=problem.strerror) from problem

@@ -138,8 +138,9 @@ def test_the_same_value_in_other_words_is_not_marked(knob: str, asked: Scalar, e
     assert compare_effective({knob: asked}, {knob: effective}) == ()
 
 
-def test_what_the_engine_does_not_report_is_not_compared() -> None:
-    assert compare_effective({"swap": 1}, {"max_num_seqs": 16}) == ()
+def test_what_the_engine_does_not_report_is_named_and_not_taken_for_granted() -> None:
+    (mark,) = compare_effective({"a": 1, "max_num_seqs": 16, "b": 2}, {"max_num_seqs": 16})
+    assert (mark.code, dict(mark.params)) == ("effective-unconfirmed", {"knobs": "a, b"})
 
 
 def test_running_requests_are_those_that_run_and_those_that_wait(server: Recorded) -> None:

@@ -44,6 +44,13 @@ def test_the_log_is_only_the_users_own(launch_fake: Launcher) -> None:
     assert stat.S_IMODE(process.log_path.stat().st_mode) == 0o600
 
 
+def test_a_log_of_an_earlier_launch_is_not_read_as_this_ones(vllm: EngineDefinition, tmp_path: Path) -> None:
+    (tmp_path / "engine.log").write_text("ValueError: No available memory for the cache blocks\n")
+    process = launch(fake_command(vllm, unused_port()), tmp_path / "engine.log")
+    assert stop(process, 5).ended
+    assert "cache blocks" not in process.log_path.read_text()
+
+
 def test_much_output_never_blocks_the_engine(launch_fake: Launcher) -> None:
     process = launch_fake(flood_bytes=5_000_000)
     wait_for(lambda: process.log_path.stat().st_size == 5_000_000)
