@@ -13,12 +13,14 @@ from pages.components.status import local_time, state_word
 
 PARAMETER = "experiment"
 _SHOWN = 200
+# more than any database has numbers for is no number of an experiment
+_DIGITS = 15
 
 
 def named_experiment() -> int | None:
     """The number in the address (`?experiment=3`, also `?id=3`); None where there is none."""
     text = st.query_params.get(PARAMETER) or st.query_params.get("id") or ""
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
 def choose_experiment(store: Store, key: str, wanted: Callable[[ExperimentRow], bool]) -> ExperimentView | None:

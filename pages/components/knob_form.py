@@ -42,20 +42,19 @@ class Edits:
 
 def knob_form(pair: ConfigPair, definition: EngineDefinition | None, key: str) -> Edits:
     """Draw every group; gives what was changed. Raises `LabError` where a file cannot be parsed."""
-    values = {**pair.lab_values(), **pair.knobs()}
     changes: dict[str, Any] = {}
     titles = [*(_(title) for title, _about in PHASES.values()), _("Workload"), _("Gateway")]
     tabs = st.tabs(titles)
     for tab, (phase, (_title, about)) in zip(tabs, PHASES.items(), strict=False):
         with tab:
             st.caption(_(about))
-            _fields(_knobs_of(phase), values, definition, key, changes)
+            _fields(_knobs_of(phase), pair, definition, key, changes)
     with tabs[-2]:
         st.caption(_("What an experiment sends where its file has no workload of its own."))
         workload = workload_form(_table(pair), f"{key}:workload")
     with tabs[-1]:
         gateway_lines(pair)
-        _fields(_gateway_keys(pair), values, definition, key, changes)
+        _fields(_gateway_keys(pair), pair, definition, key, changes)
     return Edits(changes, workload)
 
 
@@ -84,18 +83,24 @@ def _gateway_keys(pair: ConfigPair) -> list[Knob]:
 
 def _fields(
     knobs: Sequence[Knob],
-    values: Mapping[str, Any],
+    pair: ConfigPair,
     definition: EngineDefinition | None,
     key: str,
     changes: dict[str, Any],
 ) -> None:
     for start in range(0, len(knobs), 2):
         for column, knob in zip(st.columns(2, gap="medium"), knobs[start : start + 2], strict=False):
-            reading = read(field_kind(knob), values.get(knob.name))
+            reading = read(field_kind(knob), _raw(pair, knob.name))
             with column:
                 value = knob_field(knob, reading, f"{key}:{knob.name}", _becomes(knob, definition))
             if value is not UNCHANGED:
                 changes[knob.name] = value
+
+
+def _raw(pair: ConfigPair, name: str) -> Any:
+    """The value as it stands; a switch of article 3 that sets the knob counts where nothing else does."""
+    found = pair.raw_value(name)
+    return pair.knobs().get(name) if found is None else found.value
 
 
 def _becomes(knob: Knob, definition: EngineDefinition | None) -> str | None:

@@ -28,6 +28,10 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+# requests that were all sent at once have no course over time
+_SPREAD_MS = 100.0
+
+
 def measurement_label(row: MeasurementRow) -> str:
     """How a measurement is named in a list."""
     parts = [f"#{row.id}", row.arm_name, _("repeat {n}").format(n=row.repeat)]
@@ -74,14 +78,17 @@ def _distribution(row: MeasurementRow, requests: Sequence[RequestRecord], slo_ms
     ttft_ms = [r.ttft_ms for r in requests if not r.warmup and r.failure is None and r.ttft_ms is not None]
     if len(ttft_ms) < 2:
         return
-    left, right = st.columns(2, gap="medium")
-    with left:
+    measured = [request for request in requests if not request.warmup]
+    sent = [request.t0_ms for request in measured]
+    places = st.columns(2, gap="medium") if max(sent) - min(sent) >= _SPREAD_MS else [st.container()]
+    with places[0]:
         st.markdown(f"**{_('TTFT: how many requests waited how long')}**")
         st.plotly_chart(histogram(ttft_ms), key=f"results:ttft:{row.id}", theme=None, config={"displayModeBar": False})
-    with right:
-        st.markdown(f"**{_('TTFT: over the time of the measurement')}**")
-        figure = request_ttft(requests, slo_ms=slo_ms, dark=is_dark(), texts=_texts(), height=300)
-        st.plotly_chart(figure, key=f"results:sent:{row.id}", theme=None, config={"displayModeBar": False})
+    for place in places[1:]:
+        with place:
+            st.markdown(f"**{_('TTFT: over the time of the measurement')}**")
+            figure = request_ttft(measured, slo_ms=slo_ms, dark=is_dark(), texts=_texts(), height=300)
+            st.plotly_chart(figure, key=f"results:sent:{row.id}", theme=None, config={"displayModeBar": False})
 
 
 def histogram(ttft_ms: Sequence[float]) -> go.Figure:
@@ -90,9 +97,8 @@ def histogram(ttft_ms: Sequence[float]) -> go.Figure:
     figure.add_trace(go.Histogram(x=list(ttft_ms), nbinsx=min(40, max(8, len(ttft_ms) // 2)), name="TTFT"))
     for share, dash in ((50, "dot"), (95, "dash")):
         value = percentile(ttft_ms, share)
-        figure.add_vline(
-            x=value, line_dash=dash, line_width=1.5, line_color=ink(is_dark()), annotation_text=f"P{share}"
-        )
+        label = {"text": f"P{share}", "y": 1, "yanchor": "bottom", "showarrow": False}
+        figure.add_vline(x=value, line_dash=dash, line_width=1.5, line_color=ink(is_dark()), annotation=label)
     set_axis(figure, "x", _("TTFT (ms)"), log=False)
     set_axis(figure, "y", _("Requests"), log=False)
     figure.update_layout(bargap=0.05, showlegend=False)

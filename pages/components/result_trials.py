@@ -6,20 +6,18 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from lab.messages import word_message
 from lab.store import ExperimentView, TrialRow
 from pages.components.frame import link_to
-from pages.components.i18n import _, word
+from pages.components.i18n import _
 from pages.components.pair_panel import plain_markdown
 from pages.components.progress import current_trial, done_ratio, progress_text, trial_text
 from pages.components.status import failure_word, state_word
 
 
 def trial_reason(trial: TrialRow) -> str:
-    """Why a trial failed, in words, with the remedy where one is known."""
-    message = dict(trial.message or {})
-    code, remedy = message.get("code"), message.get("remedy")
-    texts = [word(str(each), message) for each in (code, remedy) if each]
-    return " ".join(texts) or failure_word(trial.failure)
+    """Why a trial failed, in words, with what to do where that is known."""
+    return word_message(trial.message, _) if trial.message else failure_word(trial.failure)
 
 
 def failed_trials(trials: Sequence[TrialRow]) -> None:

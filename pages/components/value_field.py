@@ -50,11 +50,14 @@ def _number(field: Field, reading: Reading, key: str) -> int | float | None:
     if reading.shown is not None:  # a value out of range must open as well
         low = None if low is not None and reading.shown < low else low
         high = None if high is not None and reading.shown > high else high
+    # with a value of its own Streamlit's field could not be emptied; the session gives it the value instead
+    if key not in st.session_state:
+        st.session_state[key] = reading.shown
     value = st.number_input(
         field.label,
         min_value=None if low is None else cast(low),
         max_value=None if high is None else cast(high),
-        value=reading.shown,
+        value=None,
         step=cast(field.step or (1 if field.kind == "int" else 0.01)),
         format="%d" if field.kind == "int" else "%g",
         placeholder=field.unset or _("not set"),
