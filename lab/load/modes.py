@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 
@@ -52,9 +53,8 @@ async def open_loop(feed: Feed, pool: Pool, moments_s: Sequence[float], clock_ns
     waiting: set[asyncio.Future[None] | asyncio.Task[None]] = set()
     for moment_s in moments_s:
         due_ns = clock_ns + round(moment_s * 1e9)
-        delay_s = (due_ns - time.monotonic_ns()) / 1e9
-        if delay_s > 0:
-            await asyncio.sleep(delay_s)
+        while (early_ns := due_ns - time.monotonic_ns()) > 0:
+            await asyncio.sleep(math.ceil(early_ns / 1e6) / 1e3)  # the loop's timers round to whole milliseconds
         exchange = feed.next(due_ns)
         if exchange is None:
             break
