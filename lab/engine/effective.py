@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lab.engine.definition import EngineDefinition
 from lab.engine.http_client import EngineClient
+from lab.engine.readiness import LaunchCancelled
 from lab.findings import LabError
 from lab.host.metrics_page import read_labels
 from lab.records.summary import Mark
@@ -15,19 +17,39 @@ from lab.records.workload import Scalar
 
 Effective = Mapping[str, Scalar | None]
 
+_LOOK_S = 0.1
+
 # what leaves the choice to the engine
 _FREE = ("auto", "-1", "")
 # different spellings of the same thing
 _SAME = {"half": "float16", "float": "float32", "fp8": "fp8_e4m3"}
 
 
-def read_effective(base_url: str, definition: EngineDefinition, api_key: str | None = None) -> dict[str, Scalar | None]:
+def read_effective(
+    base_url: str,
+    definition: EngineDefinition,
+    api_key: str | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> dict[str, Scalar | None]:
     """Canonical knob → value in force, None where the engine says that nothing is set; empty where it does not tell.
 
-    Beside the knobs: what the engine made of them (`kv_cache_size_tokens`, `num_gpu_blocks`, `device`).
+    Beside the knobs: what the engine made of them (`kv_cache_size_tokens`, `num_gpu_blocks`, `device`). It takes 1 to
+    10 s, on a busy host more; `LaunchCancelled` is raised within 0.2 s after `cancelled` says so.
     """
-    with EngineClient(base_url, api_key, definition.client) as client:
-        return {**_from_labels(client, definition), **_from_json(client, definition)}
+    found: dict[str, Scalar | None] = {}
+
+    def read() -> None:
+        with EngineClient(base_url, api_key, definition.client) as client:
+            found.update({**_from_labels(client, definition), **_from_json(client, definition)})
+
+    # a thread that is left behind ends with the engine's connection: who cancels stops the engine
+    reading = threading.Thread(target=read, name="effective", daemon=True)
+    reading.start()
+    while reading.is_alive():
+        if cancelled():
+            raise LaunchCancelled
+        reading.join(_LOOK_S)
+    return found
 
 
 def compare_effective(asked: Mapping[str, Scalar], effective: Effective) -> tuple[Mark, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from lab.engine.definition import EngineDefinition
 from lab.engine.effective import compare_effective, read_effective
 from lab.engine.http_client import EngineClient
+from lab.engine.readiness import LaunchCancelled
 from lab.findings import LabError
 from lab.records.workload import Scalar
 from tests.engine.fakes import RECORDINGS, unused_port
@@ -25,6 +27,7 @@ class Recorded(ThreadingHTTPServer):
 
     daemon_threads = True
     answers: dict[str, bytes]
+    delay_s = 0.0
 
 
 @pytest.fixture
@@ -34,6 +37,7 @@ def server() -> Iterator[Recorded]:
             pass
 
         def do_GET(self) -> None:
+            time.sleep(self.server.delay_s)  # type: ignore[attr-defined]
             body = self.server.answers.get(self.path)  # type: ignore[attr-defined]
             self.send_response(404 if body is None else 200)
             self.end_headers()
@@ -97,6 +101,14 @@ def test_a_server_that_tells_nothing_is_marked_once(server: Recorded, vllm: Engi
     assert [mark.code for mark in compare_effective({"max_num_seqs": 1, "block_size": 16}, found)] == [
         "effective-unknown"
     ]
+
+
+def test_a_slow_answer_can_be_cancelled_at_once(server: Recorded, vllm: EngineDefinition) -> None:
+    server.delay_s = 2.0
+    began = time.monotonic()
+    with pytest.raises(LaunchCancelled):
+        read_effective(url(server), vllm, cancelled=lambda: time.monotonic() - began > 0.3)
+    assert time.monotonic() - began < 1.5
 
 
 @pytest.mark.parametrize(
