@@ -187,7 +187,7 @@ class EngineKeeper:
             cancelled=cancelled,
             on_phase=self._tell_phase,
         )
-        effective = read_effective(engine.root_url, definition, engine.api_key)
+        effective = read_effective(engine.root_url, definition, engine.api_key, cancelled)
         if engine.launch_id is not None:
             seconds = report.seconds
             update_launch(self._site.store, engine.launch_id, state="ready", ready_s=seconds, effective=effective)
