@@ -83,8 +83,10 @@ def _edit(working: ConfigPair) -> ConfigPair:
 def _texts(working: ConfigPair) -> ConfigPair:
     """Both files as they are, to be edited."""
     key = _version(working)
-    settings = _text(working.settings_file, working.settings_text, f"text:{key}:settings")
-    config = _text(working.config_file, working.config_text, f"text:{key}:config")
+    st.html("<style>.st-key-configs-texts textarea { font-family: monospace; font-size: 0.85rem; }</style>")
+    with st.container(key="configs-texts"):
+        settings = _text(working.settings_file, working.settings_text, f"text:{key}:settings")
+        config = _text(working.config_file, working.config_text, f"text:{key}:config")
     return replace(working, settings_text=settings, config_text=config)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from lab.metrics.pool import pool_arms
-from lab.store import ExperimentView, MeasurementRow, Store, get_experiment, list_ttft
+from lab.store import ExperimentView, MeasurementRow, Store, get_experiment
 from pages.components.baselines import choose_baselines
 from pages.components.context import errors_as_messages, get_store, header, live
 from pages.components.experiment_choice import choose_experiment
@@ -117,7 +116,7 @@ def _no_verdict(view: ExperimentView) -> str:
 def _measured(store: Store, view: ExperimentView) -> None:
     st.subheader(_("Arms"), anchor=False)
     rows = view.measurements
-    arm_table(pool_arms(rows, list_ttft(store, [row.id for row in rows])))
+    arm_table(view.pooled)
     st.caption(
         _("All repeats together: P95 is of the pooled requests, wall time is the sum. Warm-up is left out everywhere.")
     )
