@@ -266,7 +266,10 @@ def seed_finished_experiment(store: Store, *, host: str = HOST, person: str = PE
 def seed_failed_experiment(store: Store, *, host: str = HOST, person: str = PERSON) -> int:
     """One arm whose engine had no memory: nothing measured."""
     experiment = make_experiment(
-        name="Too much cache", arms=(Arm(name="0.98", set={"gpu_memory_utilization": 0.98}),), repeats=1
+        name="Too much cache",
+        question="How much memory can it take?",
+        arms=(Arm(name="0.98", set={"gpu_memory_utilization": 0.98}),),
+        repeats=1,
     )
     experiment_id = queue_experiment(store, experiment, make_trials(experiment), person=person, host=host)
     work = next_trial(store, host)

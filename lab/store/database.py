@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,12 +13,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session
 
 from lab.findings import LabError, error
 from lab.store.columns import from_json, to_json
-from lab.store.migrate import migrate
+from lab.store.migrate import is_current, migrate
 
 BUSY_TIMEOUT_S = 15
 _WRITING = "lab_writing"
@@ -66,8 +68,11 @@ def open_store(url: str) -> Store:
     try:
         with _in_one_line(parsed):
             _set_wal(engine)
-            with _writer(engine) as connection:
-                migrate(connection, shown(parsed))
+            with engine.connect() as connection:
+                current = is_current(connection)
+            if not current:
+                with _writer(engine) as connection:
+                    migrate(connection, shown(parsed))
     except BaseException:
         engine.dispose()
         raise
@@ -128,16 +133,29 @@ def _writer(engine: Engine) -> Connection:
 
 
 def _set_wal(engine: Engine) -> None:
-    """Readers and the writer do not block each other then. The mode stays with the file; setting it again is free."""
+    """Readers and the writer do not block each other then. The mode stays with the file.
+
+    Changing it needs the file alone and does not wait for that by itself: another process may be doing the same.
+    """
     if engine.dialect.name != "sqlite":
         return
-    raw = engine.raw_connection()
+    raw, deadline = engine.raw_connection(), time.monotonic() + BUSY_TIMEOUT_S
     try:
-        cursor = raw.cursor()
-        if cursor.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-            cursor.execute("PRAGMA journal_mode = WAL")
+        while not _is_wal(raw.cursor(), give_up=time.monotonic() > deadline):
+            time.sleep(0.02)
     finally:
         raw.close()
+
+
+def _is_wal(cursor: Any, *, give_up: bool) -> bool:
+    try:
+        if cursor.execute("PRAGMA journal_mode").fetchone() == ("wal",):
+            return True
+        return bool(cursor.execute("PRAGMA journal_mode = WAL").fetchone())
+    except sqlite3.OperationalError as cause:
+        if give_up or "locked" not in str(cause):
+            raise
+        return False
 
 
 _REASONS = (
@@ -156,18 +174,20 @@ def _in_one_line(url: URL) -> Iterator[None]:
     """A database that fails is something the user can put right; a wrong statement stays the programmer's."""
     try:
         yield
-    except DBAPIError as cause:
+    except (DBAPIError, sqlite3.Error) as cause:
         problem = _problem(cause, url)
         if problem is None:
             raise
         raise problem from cause
 
 
-def _problem(cause: DBAPIError, url: URL) -> LabError | None:
-    reason = str(cause.orig).splitlines()[0] if str(cause.orig) else type(cause.orig).__name__
+def _problem(cause: DBAPIError | sqlite3.Error, url: URL) -> LabError | None:
+    original = cause.orig if isinstance(cause, DBAPIError) else cause
+    reason = next(iter(str(original).splitlines()), type(original).__name__)
     for text, code in _REASONS:
         if text in reason:
             return error(code, database=shown(url), reason=reason)
-    if cause.connection_invalidated or url.get_backend_name() != "sqlite":
+    lost = isinstance(cause, OperationalError | InterfaceError) and url.get_backend_name() != "sqlite"
+    if lost:
         return error("database-unreachable", database=shown(url), reason=reason)
     return None

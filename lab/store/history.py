@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Select, Text, func, or_, select
+from sqlalchemy import ColumnElement, Executable, Select, Text, func, or_, select
 from sqlalchemy import cast as as_type
 from sqlalchemy.orm import Session
 
@@ -60,9 +60,7 @@ def history_totals(store: Store) -> Totals:
     """Sums over the whole history."""
     measured = models.Measurement
     with store.reading() as session:
-        trials = dict(
-            session.execute(select(models.Trial.state, func.count()).group_by(models.Trial.state)).tuples().all()
-        )
+        trials = _mapping(session, select(models.Trial.state, func.count()).group_by(models.Trial.state))
         count, requests, tokens = session.execute(
             select(func.count(), func.sum(measured.requests), func.sum(measured.output_tokens)).select_from(measured)
         ).one()
@@ -117,15 +115,8 @@ def _mentions(word: str) -> ColumnElement[bool]:
 def rows_of(session: Session, experiments: Sequence[models.Experiment]) -> tuple[ExperimentRow, ...]:
     """List rows for the given experiments, with a handful of queries however many they are."""
     ids = [row.id for row in experiments]
-    people = dict(
-        session.execute(
-            select(models.Person.id, models.Person.name).where(
-                models.Person.id.in_({row.person_id for row in experiments})
-            )
-        )
-        .tuples()
-        .all()
-    )
+    authors = models.Person.id.in_({row.person_id for row in experiments})
+    people = _mapping(session, select(models.Person.id, models.Person.name).where(authors))
     arms = _grouped(session, models.Arm.experiment_id, models.Arm.name, ids, models.Arm.index)
     tags = _grouped(session, models.Tag.experiment_id, models.Tag.name, ids, models.Tag.name)
     notes, trials, best = _count_notes(session, ids), _count_trials(session, ids), _best(session, ids)
@@ -153,6 +144,11 @@ def rows_of(session: Session, experiments: Sequence[models.Experiment]) -> tuple
     )
 
 
+def _mapping(session: Session, query: Executable) -> dict[Any, Any]:
+    """The rows of a query for two columns."""
+    return {key: value for key, value in session.execute(query)}  # noqa: C416  # dict() would call Result.keys()
+
+
 def _grouped(session: Session, key: Any, value: Any, ids: Sequence[int], order: Any) -> Mapping[int, list[str]]:
     found: dict[int, list[str]] = defaultdict(list)
     for experiment_id, name in session.execute(select(key, value).where(key.in_(ids)).order_by(key, order)):
@@ -163,7 +159,7 @@ def _grouped(session: Session, key: Any, value: Any, ids: Sequence[int], order: 
 def _count_notes(session: Session, ids: Sequence[int]) -> Mapping[int, int]:
     note = models.Note
     query = select(note.experiment_id, func.count()).where(note.experiment_id.in_(ids)).group_by(note.experiment_id)
-    return dict(session.execute(query).tuples().all())
+    return _mapping(session, query)
 
 
 def _count_trials(session: Session, ids: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
@@ -187,6 +183,6 @@ def _best(session: Session, ids: Sequence[int]) -> Mapping[int, BestResult]:
     )
     return {
         experiment_id: BestResult(name, tokens_per_s, ttft)
-        for experiment_id, name, tokens_per_s, ttft in session.execute(query).tuples()
+        for experiment_id, name, tokens_per_s, ttft in session.execute(query)
         if tokens_per_s is not None
     }

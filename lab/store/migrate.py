@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 
 from alembic import command
 from alembic.config import Config
@@ -12,8 +13,14 @@ from sqlalchemy import Connection, inspect, text
 
 from lab.findings import error
 
-_SCRIPTS = Path(__file__).parent / "migrations"
+_FOLDER = Path(__file__).parent / "migrations"
 _ADVISORY_LOCK = 0x1AB_70_0E  # any number, the same in every version
+_ONE_AT_A_TIME = Lock()  # Alembic keeps its context in a module
+
+
+def is_current(connection: Connection) -> bool:
+    """Whether nothing is left to do; a look that waits for nobody."""
+    return _revision(connection) == _scripts().get_current_head()
 
 
 def migrate(connection: Connection, database: str) -> None:
@@ -22,22 +29,28 @@ def migrate(connection: Connection, database: str) -> None:
     Of two processes that open a new file together the second waits, and then finds nothing left to do.
     Raises LabError for a database of a newer version, or one with tables that are not the lab's.
     """
-    config = Config()
-    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
-    scripts = ScriptDirectory.from_config(config)
-    if _revision(connection) == scripts.get_current_head():
-        return
-    connection.rollback()
     with connection.begin():
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
         revision = _revision(connection)
         if revision is None:
             _refuse_foreign(connection, database)
-        elif revision not in {script.revision for script in scripts.walk_revisions()}:
+        elif revision not in {script.revision for script in _scripts().walk_revisions()}:
             raise error("database-newer", database=database, revision=revision)
+        config = _config()
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        with _ONE_AT_A_TIME:
+            command.upgrade(config, "head")
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
 
 
 def _revision(connection: Connection) -> str | None:
