@@ -85,8 +85,12 @@ def test_stop_ends_what_lives_on_after_the_launcher_was_killed(launch_fake: Laun
 
 def test_stop_finds_a_worker_that_left_the_group(launch_fake: Launcher) -> None:
     process = launch_fake(core_and_worker=True, worker_leaves_group=True)
-    wait_for(lambda: len(psutil.Process(process.pid).children(recursive=True)) == 2)
-    worker = next(c.pid for c in psutil.Process(process.pid).children(recursive=True) if os.getsid(c.pid) == c.pid)
+
+    def left() -> list[int]:
+        return [c.pid for c in psutil.Process(process.pid).children(recursive=True) if os.getsid(c.pid) == c.pid]
+
+    wait_for(lambda: len(left()) == 1)
+    (worker,) = left()
     assert stop(process, 10).ended
     assert identity(worker) is None
 
