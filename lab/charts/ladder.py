@@ -23,7 +23,7 @@ def ladder(
 ) -> go.Figure:
     """One line per arm and repeat, one marker per measured step with its id in `customdata`."""
     figure = empty_figure(dark, height)
-    palette = colours((p.arm for p in points), (p.arm for p in points if p.target == "gateway"))
+    palette = colours((p.arm for p in points), (p.arm for p in points if p.target == "gateway"), dark=dark)
     for (arm, repeat), group in groupby(points, key=lambda p: (p.arm, p.repeat)):
         steps = sorted(group, key=lambda p: p.prompt_tokens)
         words = repeat_text.format(repeat=repeat)
@@ -41,7 +41,9 @@ def ladder(
                 marker={"size": 10, "symbol": SYMBOLS[steps[0].target], "color": palette[arm]},
             )
         )
-    log = wants_log_axis([p.prompt_tokens for p in points]) and wants_log_axis([p.ttft_p50_ms for p in points])
-    set_axis(figure, "x", prompt_title, log=log)
-    set_axis(figure, "y", ttft_title, log=log)
+    lengths, times = [p.prompt_tokens for p in points], [p.ttft_p50_ms for p in points]
+    # Both or none: a power law is a straight line only then.
+    log = wants_log_axis(lengths) and wants_log_axis(times)
+    set_axis(figure, "x", prompt_title, lengths, log=log)
+    set_axis(figure, "y", ttft_title, times, log=log)
     return figure

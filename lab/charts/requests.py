@@ -9,7 +9,7 @@ from html import escape
 import plotly.graph_objects as go
 
 from lab.charts.points import wants_log_axis
-from lab.charts.style import PALETTE, dress, empty_figure, ink, set_axis
+from lab.charts.style import empty_figure, ink, palette_of, set_axis
 from lab.records.request import RequestRecord
 
 
@@ -40,21 +40,21 @@ def request_ttft(
     """TTFT of each request over the moment it was sent; failures, which have none, stand as crosses on the axis."""
     figure = empty_figure(dark, height)
     timed = [r for r in records if r.ttft_ms is not None and r.failure is None]
+    palette = palette_of(dark)
     kinds = (
-        (texts.answered, PALETTE[0], "circle", [r for r in timed if r.ok and not r.warmup]),
-        (texts.incomplete, PALETTE[5], "circle-open", [r for r in timed if r.incomplete and not r.warmup]),
+        (texts.answered, palette[0], "circle", [r for r in timed if r.ok and not r.warmup]),
+        (texts.incomplete, palette[5], "circle-open", [r for r in timed if r.incomplete and not r.warmup]),
         (texts.warmup, "#8A8A8A", "circle-open", [r for r in timed if r.warmup]),
     )
     for name, colour, symbol, members in kinds:
         if members:
             figure.add_trace(_dots(members, name, colour, symbol, texts))
-    log = wants_log_axis([r.ttft_ms for r in timed if r.ttft_ms is not None])
-    set_axis(figure, "x", texts.sent, log=False)
-    set_axis(figure, "y", texts.ttft, log=log)
-    _add_failures(figure, [r for r in records if r.failure is not None and not r.warmup], texts)
+    heights = [r.ttft_ms for r in timed if r.ttft_ms is not None]
+    set_axis(figure, "x", texts.sent, [], log=False)
+    set_axis(figure, "y", texts.ttft, heights, log=wants_log_axis(heights))
+    _add_failures(figure, [r for r in records if r.failure is not None and not r.warmup], texts, palette[1])
     if slo_ms is not None:
         figure.add_hline(y=slo_ms, line={"dash": "dash", "width": 1.5, "color": ink(dark)}, opacity=0.65)
-    dress(figure, dark, height)
     return figure
 
 
@@ -76,7 +76,7 @@ def _hover(record: RequestRecord, texts: RequestTexts) -> str:
     return texts.hover.format(index=record.index, ttft=f"{record.ttft_ms:,.1f}", tokens=tokens)
 
 
-def _add_failures(figure: go.Figure, failed: Sequence[RequestRecord], texts: RequestTexts) -> None:
+def _add_failures(figure: go.Figure, failed: Sequence[RequestRecord], texts: RequestTexts, colour: str) -> None:
     """On an axis of their own without ticks, at the lower edge: no height would be true for them."""
     if not failed:
         return
@@ -90,7 +90,7 @@ def _add_failures(figure: go.Figure, failed: Sequence[RequestRecord], texts: Req
             customdata=[[r.index] for r in failed],
             hovertext=[escape(f"{r.failure}: {(r.message or '')[:120]}") for r in failed],
             hovertemplate="%{hovertext}<extra></extra>",
-            marker={"size": 9, "symbol": "x", "color": PALETTE[1]},
+            marker={"size": 9, "symbol": "x", "color": colour},
         )
     )
     figure.update_layout(yaxis2={"overlaying": "y", "range": [-0.03, 1], "visible": False, "fixedrange": True})

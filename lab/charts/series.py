@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from lab.charts.style import LINE_KINDS, PALETTE, dress
+from lab.charts.style import LINE_KINDS, dress, palette_of
 from lab.records.sample import Sample
 
 
@@ -43,10 +43,10 @@ def time_series(
     shown = known_groups(samples, groups)
     figure = make_subplots(rows=max(1, len(shown)), cols=1, shared_xaxes=True, vertical_spacing=0.06)
     start_ms = min((s.at_ms for s in samples), default=0.0)
-    colour = 0
+    colour, palette = 0, palette_of(dark)
     for row, group in enumerate(shown, start=1):
         for kind, (name, words) in enumerate(group.series.items()):
-            line = {"color": PALETTE[colour % len(PALETTE)], "dash": LINE_KINDS[kind % len(LINE_KINDS)], "width": 2}
+            line = {"color": palette[colour % len(palette)], "dash": LINE_KINDS[kind % len(LINE_KINDS)], "width": 2}
             figure.add_trace(_line(samples, name, words, start_ms, group.percent, line), row=row, col=1)
             colour += 1
         figure.update_yaxes(title_text=group.title, rangemode="tozero", row=row, col=1)

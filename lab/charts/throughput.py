@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -51,25 +52,29 @@ def throughput_ttft(
     values span more than a factor of 20. `word_mark` and `word_stage` turn codes into short words.
     """
     figure = empty_figure(dark, height)
-    palette = colours((p.arm for p in points), (p.arm for p in points if p.is_baseline))
+    palette = colours((p.arm for p in points), (p.arm for p in points if p.is_baseline), dark=dark)
     for (arm, origin), group in groupby(sorted(points, key=_arm_order(points)), key=lambda p: (p.arm, p.origin)):
         members = list(group)
         name = texts.baseline.format(arm=arm) if members[0].is_baseline else arm
         hover = [_hover(point, texts, word_mark, word_stage) for point in members]
         _add_path(figure, members, palette[arm])
         figure.add_trace(_markers(members, name if origin is None else f"{name} · {origin}", palette[arm], hover, dark))
-    set_axis(figure, "x", texts.throughput, log=wants_log_axis([p.tokens_per_s for p in points]))
     limit = None if slo is None else slo.ttft_p95_ms
-    heights = [p.ttft_p95_ms for p in points]
-    set_axis(figure, "y", texts.ttft, log=wants_log_axis(heights if limit is None else [*heights, limit]))
+    rates, heights = [p.tokens_per_s for p in points], [p.ttft_p95_ms for p in points]
     if limit is not None:
-        _add_limit(figure, limit, texts.slo, dark)
+        heights.append(limit)
+    log = wants_log_axis(heights)
+    set_axis(figure, "x", texts.throughput, rates, log=wants_log_axis(rates))
+    set_axis(figure, "y", texts.ttft, heights, log=log)
+    if limit is not None:
+        _add_limit(figure, limit, texts.slo, dark, log=log)
     return figure
 
 
-def _arm_order(points: Sequence[Point]) -> Callable[[Point], tuple[int, int]]:
+# The legend shows an arm's first marker, so doubtful ones come last.
+def _arm_order(points: Sequence[Point]) -> Callable[[Point], tuple[int, bool, int]]:
     order = {key: i for i, key in enumerate(dict.fromkeys((p.arm, p.origin) for p in points))}
-    return lambda p: (order[p.arm, p.origin], p.repeat)
+    return lambda p: (order[p.arm, p.origin], p.doubtful, p.repeat)
 
 
 def _markers(points: Sequence[Point], name: str, colour: str, hover: Sequence[str], dark: bool) -> go.Scatter:
@@ -82,7 +87,10 @@ def _markers(points: Sequence[Point], name: str, colour: str, hover: Sequence[st
     return go.Scatter(
         x=[p.tokens_per_s for p in points],
         y=[p.ttft_p95_ms for p in points],
-        mode="markers",
+        mode="markers+text" if points[0].is_baseline else "markers",
+        text=[name if i == 0 and p.is_baseline and p.origin is None else "" for i, p in enumerate(points)],
+        textposition="middle left",
+        cliponaxis=False,
         name=name,
         legendgroup=name,
         customdata=[[p.measurement_id] for p in points],
@@ -93,8 +101,9 @@ def _markers(points: Sequence[Point], name: str, colour: str, hover: Sequence[st
 
 
 def _add_path(figure: go.Figure, points: Sequence[Point], colour: str) -> None:
-    for _, group in groupby(points, key=lambda p: p.repeat):
-        steps = sorted((p for p in group if p.stage.value is not None), key=lambda p: p.stage.value or 0)
+    for repeat in dict.fromkeys(p.repeat for p in points):
+        members = [p for p in points if p.repeat == repeat and p.stage.value is not None]
+        steps = sorted(members, key=lambda p: p.stage.value or 0)
         if len(steps) > 1:
             figure.add_trace(
                 go.Scatter(
@@ -109,18 +118,19 @@ def _add_path(figure: go.Figure, points: Sequence[Point], colour: str) -> None:
             )
 
 
-def _add_limit(figure: go.Figure, limit_ms: float, text: str, dark: bool) -> None:
-    figure.add_hline(
-        y=limit_ms,
-        line={"dash": "dash", "width": 1.5, "color": ink(dark)},
-        opacity=0.65,
-        annotation={
-            "text": text.format(limit=f"{limit_ms:g}"),
-            "font": {"size": 12, "color": ink(dark)},
-            "bgcolor": faint(dark),
-            "borderpad": 3,
-        },
-        annotation_position="top right",
+def _add_limit(figure: go.Figure, limit_ms: float, text: str, dark: bool, *, log: bool) -> None:
+    figure.add_hline(y=limit_ms, line={"dash": "dash", "width": 1.5, "color": ink(dark)}, opacity=0.65)
+    figure.add_annotation(
+        text=text.format(limit=f"{limit_ms:g}"),
+        xref="paper",
+        x=0,
+        xanchor="left",
+        y=math.log10(limit_ms) if log else limit_ms,  # annotations, unlike lines, take the exponent
+        yanchor="bottom",
+        showarrow=False,
+        font={"size": 12, "color": ink(dark)},
+        bgcolor=faint(dark),
+        borderpad=3,
     )
 
 
