@@ -8,6 +8,7 @@ Each step leaves a stamp when it is complete, so a second start does nothing and
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -144,14 +145,14 @@ def install_with_fallback_index(arguments):
     try:
         pip_install(arguments)
     except SetupError:
-        if "No matching distribution found for torch" not in LOG.read_text("utf-8", "replace"):
+        if not re.search(r"torch==\S+\+cpu", LOG.read_text("utf-8", "replace")):
             raise
         say("torch's CPU build is not in the package index as set up here; trying PyTorch's own")
         pip_install(["--extra-index-url", CPU_TORCH_INDEX, *arguments])
 
 
 def pip_install(arguments, pinned=True):
-    quiet = ["-q", "--disable-pip-version-check"] + (["-c", "constraints.txt"] if pinned else [])
+    quiet = ["--disable-pip-version-check", "--progress-bar", "off"] + (["-c", "constraints.txt"] if pinned else [])
     run([str(VENV_PYTHON), "-m", "pip", "install", *quiet, *arguments], "pip failed")
 
 
@@ -184,6 +185,8 @@ def why(log):
         if sign in log:
             return "no network to the package index (%s); connect or set pip's index, then start again" % sign
     lines = [line.strip() for line in log.splitlines() if line.strip()]
+    if "The conflict is caused by:" in lines:
+        return "packages do not fit together: %s" % lines[lines.index("The conflict is caused by:") + 1]
     errors = [line for line in lines if "error" in line.lower()]
     return (errors or lines or ["it printed nothing"])[-1][:300]
 
