@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lab.metrics.validity import SPOILING
+from lab.metrics.validity import spoils
 from lab.records.states import Target
 from lab.records.workload import Stage
 from lab.store.views import ExperimentView, MeasurementRow
@@ -28,15 +28,12 @@ class Point:
     ttft_p95_ms: float
     n: int
     marks: tuple[str, ...] = ()
+    doubtful: bool = False
     origin: str | None = None
 
     @property
     def is_baseline(self) -> bool:
         return self.target == "gateway"
-
-    @property
-    def doubtful(self) -> bool:
-        return any(code in SPOILING for code in self.marks)
 
 
 def throughput_ttft_points(
@@ -66,6 +63,7 @@ def _point(row: MeasurementRow, origin: str | None) -> Point | None:
         ttft_p95_ms=ttft_p95_ms,
         n=row.summary.ttft_ms.n,
         marks=tuple(mark.code for mark in row.marks),
+        doubtful=any(spoils(mark, ttft_p95_ms) for mark in row.marks),
         origin=origin,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from lab.findings import Param
 from lab.metrics.percentiles import Values, as_values, percentile
-from lab.metrics.validity import P95_SAMPLES, SPOILING
+from lab.metrics.validity import P95_SAMPLES, spoils
 from lab.records.plan import Slo
 from lab.records.states import Target
 from lab.records.summary import Mark, Summary
@@ -86,11 +86,15 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _Metric:
-    """`better` turns one side's value per repeat into a figure that is larger where it is better."""
+    """`better` turns a repeat's value into a figure that is larger where it is better, `pooled` that of all repeats.
+
+    `scale_ms` is the stretch of time that the value is made of, against which a client's delay counts.
+    """
 
     code: str
     name: str
     better: Callable[[Summary], float | None]
+    scale_ms: Callable[[Summary], float | None]
     pooled: Callable[[_Side], float | None]
     needs_equal_length: bool
     needs_tokens: bool
@@ -105,15 +109,30 @@ def compare_arms(
     A ratio stands on the requests of all repeats together; its spread is the lowest and highest ratio of a single
     repeat, and it is only said where all of these point the same way.
     """
-    verdicts: list[Verdict] = []
-    for _, group in groupby(sorted(rows, key=_stage_key), key=_stage_key):
-        sides = _sides(list(group), ttft_ms or {})
-        for other in sides[1:]:
-            verdicts += _compare(other, sides[0])
-        own = [side for side in sides if not side.is_baseline]
-        if slo is not None and slo.ttft_p95_ms is not None and len(own) > 1:
-            verdicts += _winner(own, slo.ttft_p95_ms)
-    return tuple(verdicts)
+    groups = [list(group) for _, group in groupby(sorted(rows, key=_stage_key), key=_stage_key)]
+    return tuple(
+        replace(verdict, params={**_stage_params(members[0].stage, shown=len(groups) > 1), **verdict.params})
+        for members in groups
+        for verdict in _judge_stage(_sides(members, ttft_ms or {}), slo)
+    )
+
+
+def _judge_stage(sides: Sequence[_Side], slo: Slo | None) -> list[Verdict]:
+    verdicts = [verdict for arm in sides[1:] for verdict in _compare(arm, sides[0])]
+    own = [side for side in sides if not side.is_baseline]
+    if slo is not None and slo.ttft_p95_ms is not None and len(own) > 1:
+        verdicts += _winner(own, slo.ttft_p95_ms)
+    return verdicts
+
+
+def _stage_params(stage: Stage, *, shown: bool) -> dict[str, Param]:
+    """`stage` begins the sentence; it is empty where there is one stage only."""
+    named = shown and stage.kind is not None and stage.value is not None
+    return {
+        "stage": f"{stage.kind} {stage.value:g}: " if named else "",
+        "stage_kind": stage.kind,
+        "stage_value": stage.value,
+    }
 
 
 def _stage_key(row: Comparable) -> tuple[str, float]:
@@ -151,18 +170,39 @@ def _inverse(value: float | None) -> float | None:
     return None if not value else 1 / value
 
 
+def _wall_ms(summary: Summary) -> float | None:
+    return None if summary.wall_s is None else summary.wall_s * 1000
+
+
 METRICS = (
-    _Metric("verdict-throughput", "throughput", lambda s: s.output_tokens_per_s, _throughput, True, True),
+    _Metric(
+        "verdict-throughput",
+        "throughput",
+        better=lambda s: s.output_tokens_per_s,
+        scale_ms=_wall_ms,
+        pooled=_throughput,
+        needs_equal_length=True,
+        needs_tokens=True,
+    ),
     _Metric(
         "verdict-ttft",
         "P95 TTFT",
-        lambda s: _inverse(s.ttft_ms.p95),
-        lambda side: _inverse(percentile(side.pooled_ttft_ms, 95)),
+        better=lambda s: _inverse(s.ttft_ms.p95),
+        scale_ms=lambda s: s.ttft_ms.p95,
+        pooled=lambda side: _inverse(percentile(side.pooled_ttft_ms, 95)),
         needs_equal_length=True,
         needs_tokens=False,
         needs_p95=True,
     ),
-    _Metric("verdict-tpot", "TPOT", lambda s: _inverse(s.tpot_ms.mean), _mean_speed, False, True),
+    _Metric(
+        "verdict-tpot",
+        "TPOT",
+        better=lambda s: _inverse(s.tpot_ms.mean),
+        scale_ms=lambda s: s.e2e_ms.mean,
+        pooled=_mean_speed,
+        needs_equal_length=False,
+        needs_tokens=True,
+    ),
 )
 
 
@@ -186,7 +226,7 @@ def _not_comparable(arm: _Side, other: _Side, names: Mapping[str, Param]) -> Ver
         if failed > FAILED_LIMIT_RATIO * requests:
             return _cannot("cannot-tell-failures", names, failing=side.name, failed=failed, requests=requests)
     for side in (arm, other):
-        spoiling = [m.code for row in side.repeats.values() for m in row.marks if m.code in SPOILING]
+        spoiling = [m.code for row in side.repeats.values() for m in row.marks if spoils(m)]
         if spoiling:
             return _cannot("cannot-tell-marks", names, marked=side.name, mark=spoiling[0])
     if len(arm.repeats.keys() & other.repeats.keys()) < 2:
@@ -218,6 +258,10 @@ def _metric_not_comparable(metric: _Metric, arm: _Side, other: _Side, names: Map
         return _cannot("cannot-tell-length", names, metric=metric.name, mean=mean, other_mean=other_mean)
     if metric.needs_tokens and arm.estimated != other.estimated:
         return _cannot("cannot-tell-estimated", names, metric=metric.name)
+    for side in (arm, other):
+        late = [m.code for row in side.repeats.values() for m in row.marks if spoils(m, metric.scale_ms(row.summary))]
+        if late:
+            return _cannot("cannot-tell-late", names, metric=metric.name, marked=side.name, mark=late[0])
     n = min(arm.pooled_ttft_ms.size, other.pooled_ttft_ms.size)
     if metric.needs_p95 and 0 < n < P95_SAMPLES:
         return _cannot("cannot-tell-samples", names, metric=metric.name, n=int(n))

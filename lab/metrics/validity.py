@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lab.findings import Param
 from lab.metrics.gaps import Gaps
 from lab.metrics.percentiles import percentile
 from lab.metrics.rates import Output
@@ -25,13 +26,36 @@ LENGTH_LIMIT_RATIO = 0.02
 P95_SAMPLES = 20
 P99_SAMPLES = 100
 
+DELAY_SHARE = 0.05
+"""A late client spoils a comparison when its delay is more than this share of what is compared."""
+CACHE_SPOILS_PERCENT = 10.0
+"""Below, the hits may be the chat template's own tokens, which stand before any unique prompt."""
+CONCURRENCY_SPOILS_RATIO = 0.9
+
 SPOILING = frozenset(
-    {
-        "client-lag", "client-late", "client-near-ceiling", "concurrency-not-reached", "rate-not-achieved",
-        "cache-hits", "effective-differs", "engine-restarted", "stopped-early",
-    }
-)  # fmt: skip
-"""Marks under which two arms are not compared."""
+    {"client-near-ceiling", "rate-not-achieved", "effective-differs", "engine-restarted", "stopped-early"}
+)
+_DELAYS = {"client-lag": "lag_p99_ms", "client-late": "wait_p95_ms"}
+
+
+def spoils(mark: Mark, scale_ms: float | None = None) -> bool:
+    """Whether a measurement with this mark cannot be compared in a quantity of the given size.
+
+    Without a size, whether it cannot be compared in anything. The smaller reservations stay marks only.
+    """
+    params = mark.params
+    if mark.code in _DELAYS:
+        delay = params.get(_DELAYS[mark.code])
+        return scale_ms is not None and isinstance(delay, float | int) and delay > DELAY_SHARE * scale_ms
+    if mark.code == "cache-hits":
+        return _number(params.get("hit_percent")) >= CACHE_SPOILS_PERCENT
+    if mark.code == "concurrency-not-reached":
+        return _number(params.get("reached")) < CONCURRENCY_SPOILS_RATIO * _number(params.get("asked"))
+    return mark.code in SPOILING
+
+
+def _number(value: Param) -> float:
+    return float(value) if isinstance(value, float | int) else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def drawn(figure: Any) -> dict[str, Any]:
 POINTS = (
     point(1, "off", 29.0, 83_000.0),
     point(2, "off", 29.2, 82_000.0, repeat=2),
-    point(3, "on", 300.0, 2500.0, marks=("client-lag",)),
+    point(3, "on", 300.0, 2500.0, marks=("client-lag",), doubtful=True),
     point(4, "on", 296.0, 2600.0, repeat=2),
     point(5, "TaoToken", 780.0, 1400.0, target="gateway"),
 )

@@ -56,7 +56,9 @@ def test_a_spoiled_measurement_is_doubtful(store: Store) -> None:
     number = queue_experiment(store, experiment, make_trials(experiment), person="Ada", host=HOST)
     work = next_trial(store, HOST)
     assert work is not None
-    measure(store, work, [make_request(i) for i in range(100)], marks=[Mark(code="client-lag")])
+    measure(
+        store, work, [make_request(i) for i in range(100)], marks=[Mark(code="client-lag", params={"lag_p99_ms": 6.0})]
+    )
     (point,) = throughput_ttft_points(get_experiment(store, number))
     assert (point.doubtful, "client-lag" in point.marks) == (True, True)
 

@@ -58,6 +58,11 @@ def burst(*, ttft_ms: float, tpot_ms: float = 20.0, tokens: int = 50, requests: 
     return [make_request(i, ttft_ms=ttft_ms, tpot_ms=tpot_ms, tokens=tokens) for i in range(requests)]
 
 
+def said_about(verdict: Verdict) -> dict[str, object]:
+    """Its parameters without the stage."""
+    return {name: value for name, value in verdict.params.items() if not name.startswith("stage")}
+
+
 def by_code(verdicts: tuple[Verdict, ...]) -> dict[str, Verdict]:
     return {verdict.code: verdict for verdict in verdicts}
 
@@ -71,7 +76,7 @@ def test_ratios_stand_with_their_spread_over_the_repeats() -> None:
     measured.add(2, 2, burst(ttft_ms=270.0))  # 1.25 s: 800 tokens/s
     said = by_code(measured.verdicts())["verdict-throughput"]
     # pooled: 2000 tokens in 2.25 s against 2000 in 4 s = 1.78; single repeats 2.0 and 1.6
-    assert said.params == {"arm": "arm 2", "other": "arm 1", "repeats": 2, "ratio": 1.78, "low": 1.6, "high": 2.0}
+    assert said_about(said) == {"arm": "arm 2", "other": "arm 1", "repeats": 2, "ratio": 1.78, "low": 1.6, "high": 2.0}
     assert said.said
 
 
@@ -179,6 +184,53 @@ def test_a_spoiling_mark_silences_the_comparison() -> None:
     )
 
 
+def late(lag_p99_ms: float) -> tuple[Mark, ...]:
+    return (Mark(code="client-lag", params={"lag_p99_ms": lag_p99_ms}),)
+
+
+def test_a_late_client_spoils_only_what_it_is_large_against() -> None:
+    # 30 ms against a TTFT of 100 ms, answers of 1.08 s and a run of the same length
+    measured = Measured()
+    for repeat in (1, 2):
+        measured.add(1, repeat, burst(ttft_ms=1000.0, tpot_ms=40.0))
+        measured.add(2, repeat, burst(ttft_ms=100.0), marks=late(30.0))
+    found = measured.verdicts()
+    (refused,) = [v for v in found if not v.said]
+    assert (refused.code, refused.params["metric"], refused.params["marked"]) == (
+        "cannot-tell-late",
+        "P95 TTFT",
+        "arm 2",
+    )
+    assert {v.code for v in found if v.said} == {"verdict-throughput", "verdict-tpot"}
+
+
+def test_a_late_client_is_nothing_against_seconds() -> None:
+    measured = Measured()
+    for repeat in (1, 2):
+        measured.add(1, repeat, burst(ttft_ms=35_000.0), marks=late(30.0))
+        measured.add(2, repeat, burst(ttft_ms=2_500.0), marks=late(30.0))
+    assert {"verdict-throughput", "verdict-ttft"} <= by_code(measured.verdicts()).keys()
+
+
+@pytest.mark.parametrize(
+    ("mark", "silent"),
+    [
+        (Mark(code="cache-hits", params={"hit_percent": 9.0}), False),
+        (Mark(code="cache-hits", params={"hit_percent": 10.0}), True),
+        (Mark(code="concurrency-not-reached", params={"asked": 40, "reached": 38}), False),
+        (Mark(code="concurrency-not-reached", params={"asked": 64, "reached": 10}), True),
+        (Mark(code="rate-not-achieved", params={"asked": 2.0, "achieved": 1.5}), True),
+        (Mark(code="low-samples-p99"), False),
+    ],
+)
+def test_marks_silence_when_they_are_grave(mark: Mark, silent: bool) -> None:
+    measured = Measured()
+    for repeat in (1, 2):
+        measured.add(1, repeat, burst(ttft_ms=1000.0))
+        measured.add(2, repeat, burst(ttft_ms=100.0), marks=(mark,))
+    assert ("verdict-throughput" not in by_code(measured.verdicts())) is silent
+
+
 def test_too_few_requests_say_nothing_about_p95() -> None:
     measured = Measured()
     for repeat in (1, 2):
@@ -197,6 +249,9 @@ def test_stages_are_compared_each_with_itself() -> None:
             measured.add(2, repeat, burst(ttft_ms=ttft * 3), stage=Stage(kind="concurrency", value=value))
     ratios = [v.params["ratio"] for v in measured.verdicts() if v.code == "verdict-ttft"]
     assert ratios == [3.0, 3.0]
+    sentences = [word(v.code, v.params) for v in measured.verdicts() if v.code == "verdict-ttft"]
+    assert sentences[0].startswith("concurrency 1: The P95 TTFT of arm 1 is 3.0 times shorter")
+    assert sentences[1].startswith("concurrency 8: ")
 
 
 def test_the_winner_keeps_the_limit_and_is_clearly_faster() -> None:
@@ -208,7 +263,7 @@ def test_the_winner_keeps_the_limit_and_is_clearly_faster() -> None:
         measured.add(4, repeat, burst(ttft_ms=50.0), target="gateway")  # a baseline cannot win
     winner = by_code(measured.verdicts(Slo(ttft_p95_ms=1000)))["verdict-winner"]
     # 1000 tokens in 0.4 + 0.98 s = 725 tokens/s
-    assert winner.params == {"arm": "arm 3", "limit_ms": 1000, "ttft_p95_ms": 400, "tokens_per_s": 725.0}
+    assert said_about(winner) == {"arm": "arm 3", "limit_ms": 1000, "ttft_p95_ms": 400, "tokens_per_s": 725.0}
 
 
 def test_no_winner_where_nobody_keeps_the_limit() -> None:
@@ -217,7 +272,7 @@ def test_no_winner_where_nobody_keeps_the_limit() -> None:
         measured.add(1, repeat, burst(ttft_ms=2500.0))
         measured.add(2, repeat, burst(ttft_ms=1900.0))
     found = by_code(measured.verdicts(Slo(ttft_p95_ms=1000)))
-    assert found["verdict-nobody-meets-slo"].params == {"arm": "arm 2", "limit_ms": 1000, "ttft_p95_ms": 1900}
+    assert said_about(found["verdict-nobody-meets-slo"]) == {"arm": "arm 2", "limit_ms": 1000, "ttft_p95_ms": 1900}
     assert "verdict-winner" not in found
 
 
@@ -242,5 +297,8 @@ def test_pooling_adds_up_and_never_averages_percentiles() -> None:
 def test_every_verdict_has_words() -> None:
     wanted = {"verdict-throughput", "verdict-ttft", "verdict-tpot", "verdict-winner", "verdict-nobody-meets-slo"}
     assert wanted <= messages().keys()
-    words = word("verdict-throughput", {"arm": "B", "other": "A", "ratio": 2.0, "low": 1.9, "high": 2.1, "repeats": 2})
+    words = word(
+        "verdict-throughput",
+        {"arm": "B", "other": "A", "ratio": 2.0, "low": 1.9, "high": 2.1, "repeats": 2, "stage": ""},
+    )
     assert words == "B gave 2.0 times the throughput of A (1.9 to 2.1 over 2 repeats)."
