@@ -16,6 +16,8 @@ from lab.load.call import Call, End
 from lab.records.states import RequestFailure
 
 DONE_GRACE_S = 0.1  # how long the end of the HTTP answer may lag behind the stream's own [DONE]
+# A server that writes in small pieces waits for the acknowledgement of each; delayed by 40 ms, that would be measured.
+_QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 _DONE_LINE = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\][ \t]*[\r\n]")
 
 
@@ -82,12 +84,13 @@ class Connection(asyncio.Protocol):
     """Kept alive between requests where the server allows it; `on_idle` hears when it is free or gone."""
 
     __slots__ = (
-        "_delimited", "_done_seen", "_headers_done", "_now", "_parser", "_sock", "_timer", "_transport", "alive",
-        "exchange", "idle_since_ns", "on_free", "used",
+        "_delimited", "_done_seen", "_headers_done", "_now", "_parser", "_sock", "_timer", "_tls", "_transport",
+        "alive", "exchange", "idle_since_ns", "on_free", "used",
     )  # fmt: skip
 
-    def __init__(self, sock: socket.socket | None) -> None:
-        self._sock = sock  # None under TLS, where only the transport may write
+    def __init__(self, sock: socket.socket, *, tls: bool) -> None:
+        self._sock = sock
+        self._tls = tls  # then only the transport may write and look ahead
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -107,7 +110,7 @@ class Connection(asyncio.Protocol):
         """False once the server closed it; asks the socket, since that news may not have been read yet."""
         if not self.alive or self._transport is None or self._transport.is_closing():
             return False
-        if self._sock is None or not self.used:
+        if self._tls or not self.used:
             return True
         try:
             self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
@@ -235,8 +238,10 @@ class Connection(asyncio.Protocol):
     def _write(self, request: bytes) -> None:
         """Straight into the socket where it can be: the transport would send only after this turn of the loop."""
         sent = 0
-        if self._sock is not None:
-            with suppress(OSError):  # a full buffer or a lost connection: the transport deals with both
+        with suppress(OSError):  # a full buffer or a lost connection: the transport deals with both
+            if not self._tls:
                 sent = self._sock.send(request)
+            if _QUICK_ACK is not None:
+                self._sock.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
         if sent < len(request) and self._transport is not None:
             self._transport.write(request[sent:])

@@ -48,7 +48,7 @@ class Dialer:
         try:
             if self.route.proxy is not None and self._tls is not None:
                 await self._ask_for_tunnel(sock)
-            connection = Connection(sock if self._tls is None else None)
+            connection = Connection(sock, tls=self._tls is not None)
             await loop.create_connection(
                 lambda: connection,
                 sock=sock,

@@ -21,9 +21,11 @@ from lab.records.workload import LoadJob, Prefix
 
 MARKER_WORDS = 8
 FITTING_TRIES = 60
+FILLED_TOKENS = 8
 CHECKED_PROMPTS = 256
 CHECKED_TOKENS = 65_536
 _FEWEST_WORDS = 24
+_PIECES = (" a", ".", " .", "!", "a", " x", "0")
 
 Message = dict[str, Any]
 MakePrompt = Callable[[str, int], list[Message]]
@@ -139,18 +141,29 @@ class _ExactLength:
 
 def _fit(words: list[str], length: int, tokenizer: Tokenizer, choice: list[str], source: random.Random) -> str:
     """Take words off or put words on at the end until the encoding has the length; the nearest where it cannot."""
-    best, best_distance = " ".join(words), abs(tokenizer.count(" ".join(words)) - length)
+    text = " ".join(words)
+    best, best_distance = text, abs(tokenizer.count(text) - length)
     for _ in range(FITTING_TRIES):
-        missing = length - tokenizer.count(" ".join(words))
+        text = _filled(" ".join(words), length, tokenizer)
+        missing = length - tokenizer.count(text)
         if missing == 0:
-            return " ".join(words)
+            return text
         if abs(missing) < best_distance:
-            best, best_distance = " ".join(words), abs(missing)
+            best, best_distance = text, abs(missing)
         if missing > 0:
-            words = words + source.choices(choice, k=max(1, missing // 2))
+            words = words + source.choices(choice, k=max(1, missing // 4))
         else:
-            words = words[: max(1, len(words) - max(1, -missing // 3))]
+            words = words[: max(1, len(words) - max(1, -missing // 4))]
     return best
+
+
+def _filled(text: str, length: int, tokenizer: Tokenizer) -> str:
+    """The last few tokens by small pieces, where words are too coarse; the text as it is where none fits."""
+    missing = length - tokenizer.count(text)
+    if not 0 < missing <= FILLED_TOKENS:
+        return text
+    tries = [text + piece * missing for piece in _PIECES]
+    return next((each for each in tries if tokenizer.count(each) == length), text)
 
 
 def _one_token_words(tokenizer: Tokenizer) -> list[str]:

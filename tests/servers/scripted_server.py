@@ -80,12 +80,9 @@ class ScriptedServer:
         self._tls = tls
         self._loop = asyncio.new_event_loop()
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.port = int(self._socket.getsockname()[1])
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._ready = threading.Event()
-
-    @property
-    def port(self) -> int:
-        return int(self._socket.getsockname()[1])
 
     @property
     def base_url(self) -> str:
