@@ -3,6 +3,7 @@
 from lab.metrics.compare import Verdict
 from lab.store.baselines import list_baselines
 from lab.store.database import Store, open_store
+from lab.store.differences import compare_experiments
 from lab.store.documents import result_document, verdicts
 from lab.store.experiments import (
     finish_experiment_if_done,
@@ -68,6 +69,7 @@ __all__ = [
     "add_launch",
     "add_note",
     "close_intent",
+    "compare_experiments",
     "count_experiments",
     "finish_experiment_if_done",
     "finish_idle_experiments",

@@ -8,6 +8,7 @@ from typing import cast
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from lab.configs.pair import ConfigPair, pair_hash
 from lab.findings import error
 from lab.metrics.compare import compare_arms
 from lab.metrics.pool import pool_arms
@@ -17,7 +18,7 @@ from lab.store import models
 from lab.store.database import Store
 from lab.store.history import rows_of
 from lab.store.intents import insert_intent
-from lab.store.mapping import config_hash, to_arm, to_experiment
+from lab.store.mapping import to_arm, to_experiment
 from lab.store.measurements import measurement_rows
 from lab.store.people import person_id, utc_now
 from lab.store.requests import ttft_by_measurement
@@ -40,7 +41,7 @@ def get_config_version(store: Store, config: str) -> tuple[str, str] | None:
 
 
 def _keep_config(session: Session, settings_text: str, config_text: str) -> str:
-    name = config_hash(settings_text, config_text)
+    name = pair_hash(ConfigPair(settings_text, config_text))
     if session.get(models.ConfigVersion, name) is None:
         session.add(
             models.ConfigVersion(hash=name, settings_text=settings_text, config_text=config_text, created_at=utc_now())

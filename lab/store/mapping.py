@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from lab.records.plan import Arm, Experiment, Limits, Slo
 from lab.records.summary import Mark
 from lab.records.workload import Stage, Workload
 from lab.store import models
-
-
-def config_hash(settings_text: str, config_text: str) -> str:
-    """The number of a config pair: the hash of both texts, byte for byte."""
-    digest = hashlib.sha256()
-    for text in (settings_text, config_text):
-        data = text.encode()
-        digest.update(len(data).to_bytes(8, "big") + data)
-    return digest.hexdigest()
 
 
 def to_arm(row: models.Arm) -> Arm:

@@ -18,7 +18,7 @@ from lab.charts import (
     request_ttft,
     throughput_ttft,
     time_series,
-)  # fmt: skip
+)
 from lab.charts.style import BASELINE, PALETTE
 from lab.records.plan import Slo
 from lab.records.sample import Sample

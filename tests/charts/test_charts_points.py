@@ -20,7 +20,7 @@ from tests.factories import (
     make_trials,
     measure,
     seed_finished_experiment,
-)  # fmt: skip
+)
 
 
 def test_there_is_one_point_per_measurement(store: Store) -> None:

@@ -15,7 +15,7 @@ from lab.store import (
     open_store,
     queue_experiment,
     set_trial_state,
-)  # fmt: skip
+)
 from tests.factories import make_experiment, make_request, make_trials, measure
 
 

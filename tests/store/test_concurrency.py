@@ -26,7 +26,7 @@ from lab.store import (
     list_requests,
     open_store,
     queue_experiment,
-)  # fmt: skip
+)
 from lab.store import database as database_module
 from tests.factories import make_experiment, make_trials
 

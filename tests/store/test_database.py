@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
 
 from lab.findings import LabError
 from lab.messages import word_finding
@@ -27,7 +29,7 @@ from lab.store import (
     list_requests,
     list_samples,
     open_store,
-)  # fmt: skip
+)
 from lab.store.models import Base
 
 ASSETS = Path(__file__).parent / "assets"
@@ -189,3 +191,13 @@ def test_a_full_disk_is_one_line_and_loses_nothing(store: Store) -> None:
     assert code_of(caught) == "database-disk-full"
     assert get_host(store, "before") is not None
     assert history_totals(store).experiments == 0
+
+
+def test_the_tables_can_be_made_on_postgresql() -> None:
+    # Without a server, the statements at least are PostgreSQL's.
+    made = "\n".join(
+        str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in Base.metadata.sorted_tables
+    )
+    assert "TIMESTAMP WITH TIME ZONE" in made
+    assert "BYTEA" in made
+    assert "BLOB" not in made

@@ -33,7 +33,7 @@ from lab.store import (
     save_measurement,
     set_trial_state,
     verdicts,
-)  # fmt: skip
+)
 from lab.store.packing import pack_times, unpack_times
 from lab.store.views import TrialWork
 from tests.factories import (
@@ -49,7 +49,7 @@ from tests.factories import (
     seed_failed_experiment,
     seed_finished_experiment,
     seed_stopped_experiment,
-)  # fmt: skip
+)
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 

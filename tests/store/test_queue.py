@@ -30,7 +30,7 @@ from lab.store import (
     set_experiment_state,
     set_trial_progress,
     set_trial_state,
-)  # fmt: skip
+)
 from lab.store.transitions import EXPERIMENT, LAUNCH, TRIAL
 from lab.store.views import TrialWork
 from tests.factories import (
@@ -43,7 +43,7 @@ from tests.factories import (
     make_trials,
     measure,
     run_trial,
-)  # fmt: skip
+)
 
 
 def queue(store: Store, *, host: str = HOST, **changes: object) -> int:

@@ -13,6 +13,7 @@ from lab.store import (
     add_launch,
     add_note,
     close_intent,
+    compare_experiments,
     count_experiments,
     get_host,
     get_intent,
@@ -31,14 +32,15 @@ from lab.store import (
     set_tags,
     unfinished_launches,
     update_launch,
-)  # fmt: skip
+)
 from tests.factories import (
     HOST,
+    SETTINGS_TEXT,
     make_experiment,
     seed_failed_experiment,
     seed_finished_experiment,
     seed_stopped_experiment,
-)  # fmt: skip
+)
 
 
 def launch(store: Store, host: str = HOST) -> int:
@@ -193,3 +195,21 @@ def test_baselines_are_those_of_the_same_workload(store: Store, history: dict[st
     assert {row.target for row in baseline.rows} == {"gateway"}
     assert list_baselines(store, small, besides=history["batching"]) == ()
     assert list_baselines(store, make_experiment().workload) == ()
+
+
+def test_experiments_are_compared_by_what_differs_only(store: Store) -> None:
+    small = Workload(kind="burst", requests=4, output_tokens=4, warmup_requests=0)
+    larger = Workload(kind="burst", requests=8, output_tokens=4, warmup_requests=0)
+    arms = (Arm(name="batching", set={"max_num_seqs": 32}), Arm(name="off", set={"max_num_seqs": 1}))
+    other_arms = (Arm(name="batching", set={"max_num_seqs": 64}), Arm(name="off", set={"max_num_seqs": 1}))
+    first = seed_finished_experiment(store, workload=small, arms=arms)
+    second = seed_finished_experiment(
+        store, workload=larger, arms=other_arms, settings_text=SETTINGS_TEXT.replace("4096", "2048")
+    )
+    found = {row.field: row.values for row in compare_experiments(store, [first, second])}
+    assert found == {
+        "workload.requests": ("4", "8"),
+        "max_model_len": ("4096", "2048"),
+        "arm batching: max_num_seqs": ("32", "64"),
+    }
+    assert compare_experiments(store, [first, first]) == ()
