@@ -8,7 +8,7 @@ from pathlib import Path
 from lab.engine.definition import EngineDefinition
 from lab.engine.diagnosis import clean_line, diagnose, read_log
 from lab.engine.process import EngineProcess
-from lab.engine.readiness import EngineFailed
+from lab.engine.readiness import EngineFailed, known_facts
 from lab.findings import Finding, Param
 from lab.runner.outcome import TrialFailed
 
@@ -25,7 +25,7 @@ def death_of(
     definition: EngineDefinition, process: EngineProcess, log_path: Path, launch_id: int | None
 ) -> TrialFailed:
     """An engine that was ready and is gone: "engine-died", whatever its log says about the reason."""
-    diagnosis = diagnose(definition, read_log(log_path), process.poll())
+    diagnosis = diagnose(definition, read_log(log_path), process.poll(), known_facts())
     return _failure("engine-died", diagnosis.lines, diagnosis.remedies, log_path, launch_id)
 
 

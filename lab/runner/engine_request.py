@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lab.configs.checks import check_pair
+from lab.configs.checks import check_launch
 from lab.configs.pair import ConfigPair
 from lab.engine.catalogue import Catalogue, read_catalogue
 from lab.engine.command import EngineCommand, build_command
@@ -44,7 +44,7 @@ def engine_request(site: Site, pair: ConfigPair, kind: str, explicit: frozenset[
 
     Raises `TrialFailed` "bad-config" or "model-missing" with the finding's own words.
     """
-    _refuse_errors(check_pair(pair))
+    _refuse_errors(check_launch(pair))
     knobs = dict(pair.engine_knobs())
     try:
         definition = load_definition(kind, site.env.config_dir)

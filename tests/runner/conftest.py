@@ -1,0 +1,47 @@
+"""A lab of its own for each test: config folder, database, runner processes, servers; all of them ended afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.runner.labs import STUB, Lab, StubServer, wait_for
+
+
+@pytest.fixture
+def lab(separate_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    home = Lab(separate_lab, tmp_path / "configs", monkeypatch)
+    yield home
+    home.close()
+
+
+@pytest.fixture
+def start_stub(lab: Lab) -> Iterator[object]:
+    """Starts OpenAI-compatible servers."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(**behaviour: object) -> StubServer:
+        process = subprocess.Popen(
+            [sys.executable, str(STUB), "--port", "0"],
+            env={**os.environ, "OPENAI_STUB": json.dumps(behaviour)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        return StubServer(int(process.stdout.readline()))
+
+    yield start
+    for process in processes:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+    wait_for(lambda: all(process.poll() is not None for process in processes))
