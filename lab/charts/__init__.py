@@ -1,5 +1,6 @@
 """From stored values to Plotly figures."""
 
+from lab.charts.distribution import ttft_histogram
 from lab.charts.ladder import ladder
 from lab.charts.points import LadderPoint, Point, ladder_points, throughput_ttft_points
 from lab.charts.requests import RequestTexts, request_ttft
@@ -19,4 +20,5 @@ __all__ = [
     "throughput_ttft",
     "throughput_ttft_points",
     "time_series",
+    "ttft_histogram",
 ]

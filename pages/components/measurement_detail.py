@@ -6,12 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
-from lab.charts import RequestTexts, SeriesGroup, known_groups, request_ttft, time_series
-from lab.charts.style import empty_figure, ink, set_axis
-from lab.metrics import percentile
+from lab.charts import RequestTexts, SeriesGroup, known_groups, request_ttft, time_series, ttft_histogram
 from lab.records.plan import Slo
 from lab.records.request import RequestRecord
 from lab.store import MeasurementRow, Store, list_requests, list_samples
@@ -83,26 +80,13 @@ def _distribution(row: MeasurementRow, requests: Sequence[RequestRecord], slo_ms
     places = st.columns(2, gap="medium") if max(sent) - min(sent) >= _SPREAD_MS else [st.container()]
     with places[0]:
         st.markdown(f"**{_('TTFT: how many requests waited how long')}**")
-        st.plotly_chart(histogram(ttft_ms), key=f"results:ttft:{row.id}", theme=None, config={"displayModeBar": False})
+        figure = ttft_histogram(ttft_ms, dark=is_dark(), ttft_title=_("TTFT (ms)"), requests_title=_("Requests"))
+        st.plotly_chart(figure, key=f"results:ttft:{row.id}", theme=None, config={"displayModeBar": False})
     for place in places[1:]:
         with place:
             st.markdown(f"**{_('TTFT: over the time of the measurement')}**")
             figure = request_ttft(measured, slo_ms=slo_ms, dark=is_dark(), texts=_texts(), height=300)
             st.plotly_chart(figure, key=f"results:sent:{row.id}", theme=None, config={"displayModeBar": False})
-
-
-def histogram(ttft_ms: Sequence[float]) -> go.Figure:
-    """Requests by TTFT in milliseconds, with P50 and P95 drawn in."""
-    figure = empty_figure(is_dark(), 300)
-    figure.add_trace(go.Histogram(x=list(ttft_ms), nbinsx=min(40, max(8, len(ttft_ms) // 2)), name="TTFT"))
-    for share, dash in ((50, "dot"), (95, "dash")):
-        value = percentile(ttft_ms, share)
-        label = {"text": f"P{share}", "y": 1, "yanchor": "bottom", "showarrow": False}
-        figure.add_vline(x=value, line_dash=dash, line_width=1.5, line_color=ink(is_dark()), annotation=label)
-    set_axis(figure, "x", _("TTFT (ms)"), log=False)
-    set_axis(figure, "y", _("Requests"), log=False)
-    figure.update_layout(bargap=0.05, showlegend=False)
-    return figure
 
 
 def _texts() -> RequestTexts:
