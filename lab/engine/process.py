@@ -27,7 +27,9 @@ from lab.host.process_identity import ProcessIdentity, identity, is_same
 
 __all__ = ["EngineProcess", "StopProof", "end_orphan", "launch", "stop"]
 
-STOP_GRACE_S = 20.0
+STOP_GRACE_S = 15.0
+# vLLM may ignore SIGTERM for a minute while it loads, and there is no request to finish
+STARTING_GRACE_S = 3.0
 _PORT_WAIT_S = 5.0
 _GUARD_WAIT_S = 10.0
 
@@ -42,6 +44,7 @@ class EngineProcess:
         self.port = command.port
         self.log_path = log_path
         self.started_ns = time.monotonic_ns()
+        self.ready = False  # set by `wait_ready`
         # a child that died already is a zombie until it is polled, so its start can always be read
         self.identity = identity(popen.pid, even_zombie=True) or ProcessIdentity(popen.pid, 0.0)
         self._popen = popen
@@ -100,6 +103,7 @@ def launch(command: EngineCommand, log_path: Path) -> EngineProcess:
 def stop(process: EngineProcess, grace_s: float = STOP_GRACE_S) -> StopProof:
     """End the whole group and what descends from it: SIGTERM, `grace_s` to finish, SIGKILL. Can be called again.
 
+    One that was not ready yet has nothing to finish and gets 3 s at most.
     The proof says that no member is left (zombies are reaped or hold nothing) and whether the port is free.
     """
     strays = _descendants_of_group(process)
@@ -109,7 +113,7 @@ def stop(process: EngineProcess, grace_s: float = STOP_GRACE_S) -> StopProof:
         inside = own_members(process.identity, process.pgid)
         return (*inside, *(stray for stray in strays if stray not in inside and is_same(stray)))
 
-    proof = end_processes(members, grace_s)
+    proof = end_processes(members, grace_s if process.ready else min(grace_s, STARTING_GRACE_S))
     if proof.ended:
         process.close()
     return replace(proof, port_free=_wait_for_port(process.port))

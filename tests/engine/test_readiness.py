@@ -11,7 +11,7 @@ from lab.engine.definition import EngineDefinition
 from lab.engine.process import EngineProcess, stop
 from lab.engine.readiness import EngineFailed, LaunchCancelled, ReadyReport, wait_ready
 from lab.messages import word_finding
-from tests.engine.fakes import Launcher
+from tests.engine.fakes import Launcher, wait_for
 
 
 def ready(process: EngineProcess, definition: EngineDefinition, timeout_s: float = 20.0) -> ReadyReport:
@@ -28,6 +28,14 @@ def test_ready_only_after_one_token_was_answered(launch_fake: Launcher, vllm: En
     process = launch_fake(open_s=0.3, models_s=0.8, token_s=1.4)
     report = ready(process, vllm)
     assert 1.4 <= report.seconds < 4.0
+
+
+def test_an_engine_that_still_loads_and_ignores_sigterm_is_ended_soon(launch_fake: Launcher) -> None:
+    process = launch_fake(open_s=None, ignore_sigterm=True, lines=["loading"])
+    wait_for(lambda: "loading" in process.log_path.read_text())
+    proof = stop(process, 60)
+    assert (proof.ended, proof.how) == (True, "sigkill")
+    assert proof.seconds < 5
 
 
 def test_phases_come_from_the_log_and_are_told(launch_fake: Launcher, vllm: EngineDefinition) -> None:
