@@ -78,10 +78,17 @@ class _Side:
 
     @property
     def mean_length(self) -> float | None:
-        answers = sum(s.succeeded for s in self.summaries)
-        counts = [s.output_tokens for s in self.summaries]
-        known = [c for c in counts if c is not None]
-        return sum(known) / answers if answers and len(known) == len(counts) else None
+        """Tokens per whole answer; those that the end of a time window cut off would look shorter than they are."""
+        sums = [_answers_of(summary) for summary in self.summaries]
+        known = [each for each in sums if each is not None]
+        answers = sum(count for _, count in known)
+        return sum(tokens for tokens, _ in known) / answers if answers and len(known) == len(sums) else None
+
+
+def _answers_of(summary: Summary) -> tuple[float, float] | None:
+    """Tokens and number of the whole answers."""
+    rate, answers, wall_s = summary.completed_tokens_per_s, summary.requests_per_s, summary.wall_s
+    return None if rate is None or answers is None or wall_s is None else (rate * wall_s, answers * wall_s)
 
 
 @dataclass(frozen=True, slots=True)

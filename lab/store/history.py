@@ -172,13 +172,13 @@ def _count_trials(session: Session, ids: Sequence[int]) -> Mapping[int, Mapping[
 
 
 def _best(session: Session, ids: Sequence[int]) -> Mapping[int, BestResult]:
-    """The highest throughput per experiment; of equal keys a dictionary keeps the last, so the order does it."""
+    """The highest throughput per experiment, baselines apart: a dictionary keeps the last of its rows."""
     trial, arm, measured = models.Trial, models.Arm, models.Measurement
     query = (
         select(trial.experiment_id, arm.name, measured.output_tokens_per_s, measured.ttft_p95_ms)
         .join(trial, trial.id == measured.trial_id)
         .join(arm, arm.id == trial.arm_id)
-        .where(trial.experiment_id.in_(ids), measured.output_tokens_per_s.is_not(None))
+        .where(trial.experiment_id.in_(ids), arm.target != "gateway", measured.output_tokens_per_s.is_not(None))
         .order_by(measured.output_tokens_per_s)
     )
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, case, select, update
+from sqlalchemy import ColumnElement, case, literal, select, update
 from sqlalchemy.orm import Session
 
 from lab.findings import error
@@ -14,6 +14,7 @@ from lab.records.states import TrialState
 from lab.records.summary import Mark
 from lab.records.workload import Stage
 from lab.store import models
+from lab.store.columns import UtcDateTime
 from lab.store.database import Store
 from lab.store.intents import changed
 from lab.store.mapping import to_arm, to_experiment, to_marks, to_stage
@@ -162,7 +163,7 @@ def _give_back(session: Session, which: ColumnElement[bool]) -> None:
     session.execute(
         giving.values(
             state=case((cancelled, "cancelled"), else_="queued"),
-            ended_at=case((cancelled, utc_now()), else_=None),
+            ended_at=case((cancelled, literal(utc_now(), UtcDateTime)), else_=None),
             attempt=models.Trial.attempt + 1,
             progress=None,
             launch_id=None,

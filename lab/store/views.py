@@ -85,7 +85,7 @@ class TrialWork:
 
 @dataclass(frozen=True, slots=True)
 class BestResult:
-    """The measurement with the highest throughput of an experiment."""
+    """The measurement with the highest throughput of an experiment, the gateway's apart."""
 
     arm: str
     output_tokens_per_s: float

@@ -29,10 +29,10 @@ class Measured:
 
     def add(
         self, arm: int, repeat: int, records: list[RequestRecord], *, target: Target = "engine",
-        stage: Stage | None = None, marks: tuple[Mark, ...] = (),
+        stage: Stage | None = None, marks: tuple[Mark, ...] = (), **result: object,
     ) -> None:  # fmt: skip
         number = len(self.rows) + 1
-        summary = make_summary(records)
+        summary = make_summary(records, **result)
         self.ttft[number] = [r.ttft_ms for r in records if r.ttft_ms is not None and r.failure is None]
         self.rows.append(
             MeasurementRow(
@@ -158,6 +158,26 @@ def test_lengths_within_five_percent_are_compared() -> None:
         measured.add(1, repeat, burst(ttft_ms=1000.0, tokens=100))
         measured.add(2, repeat, burst(ttft_ms=100.0, tokens=96))
     assert "verdict-throughput" in by_code(measured.verdicts())
+
+
+def test_answers_cut_off_by_a_window_do_not_make_lengths_differ() -> None:
+    # 70 tokens per answer on both sides; 4 whole and 4 cut against 8 whole and 1 cut
+    def window(whole: int, cut: int, tpot_ms: float) -> list[RequestRecord]:
+        done = [make_request(i, ttft_ms=100.0, tokens=70, tpot_ms=tpot_ms) for i in range(whole)]
+        open_ones = [
+            make_request(90 + i, t0_ms=9000.0, tokens=20, tpot_ms=tpot_ms, completion_tokens=None, incomplete=True)
+            for i in range(cut)
+        ]
+        return [*done, *open_ones]
+
+    measured = Measured()
+    for repeat in (1, 2):
+        measured.add(1, repeat, window(4, 4, 100.0), window_s=10.0)
+        measured.add(2, repeat, window(8, 1, 50.0), window_s=10.0)
+    found = measured.verdicts()
+    assert "cannot-tell-length" not in by_code(found)
+    # 8 x 70 + 19 (at 9100, 9150 .. 10000 ms) against 4 x 70 + 4 x 10 (at 9100, 9200 .. 10000 ms) tokens
+    assert by_code(found)["verdict-throughput"].params["ratio"] == 1.81
 
 
 def test_counted_and_estimated_tokens_are_not_ranked() -> None:
