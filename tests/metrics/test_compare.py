@@ -321,4 +321,4 @@ def test_every_verdict_has_words() -> None:
         "verdict-throughput",
         {"arm": "B", "other": "A", "ratio": 2.0, "low": 1.9, "high": 2.1, "repeats": 2, "stage": ""},
     )
-    assert words == "B gave 2.0 times the throughput of A (1.9 to 2.1 over 2 repeats)."
+    assert words == "B gave 2.0 times the throughput of A over all requests (1.9 to 2.1 in the 2 single repeats)."
