@@ -7,7 +7,7 @@ import streamlit as st
 
 from lab.findings import LabError
 from lab.store import LaunchRow, add_intent, list_launches, open_intents
-from pages.components.command import ENGINE, command_panel, live_pair
+from pages.components.command import ENGINE, command_panel, live_pair, readable
 from pages.components.context import errors_as_messages, get_store, header, host_name, live, person, show_findings
 from pages.components.effective import effective_table
 from pages.components.i18n import _
@@ -92,15 +92,16 @@ def earlier(launches: tuple[LaunchRow, ...]) -> LaunchRow | None:
 def one_launch(launch: LaunchRow) -> None:
     """Why it failed, the command that ran, what it took, its log."""
     failure_text(launch)
-    took, log, command = st.tabs([_("Effective configuration"), _("Log"), _("Command")])
+    names = [_("Effective configuration"), _("Log"), _("Command")]
+    took, log, command = st.tabs(names, default=names[0] if launch.effective else names[1])
     with took:
         effective_table(launch)
     with log:
         log_view(launch.log_path, key=f"log-{launch.id}")
     with command:
-        st.code(" ".join(launch.argv), language="bash", wrap_lines=True)
-        names = ", ".join(f"`{name}`" for name in launch.environment_names)
-        st.caption(_("Variables of its environment (names only): {names}").format(names=names))
+        st.code(readable(launch.argv), language="bash", wrap_lines=True)
+        variables = ", ".join(f"`{name}`" for name in launch.environment_names)
+        st.caption(_("Variables of its environment (names only): {names}").format(names=variables))
 
 
 header(

@@ -11,6 +11,7 @@ from lab.store import ExperimentRow, add_note, list_experiments, list_notes, lis
 from pages.components.context import get_store, header, person
 from pages.components.frame import go_to, link_to
 from pages.components.i18n import _, ngettext
+from pages.components.markdown import escaped
 from pages.components.status import ago, duration, local_time, state_badge, state_word
 from pages.components.tables import best_text, experiments_table
 
@@ -84,7 +85,7 @@ def nothing() -> None:
 def details(row: ExperimentRow) -> None:
     """What was asked, by whom, what came out; notes and tags."""
     with st.container(border=True):
-        st.subheader(f"{row.id} · {row.name}", anchor=False)
+        st.subheader(f"{row.id} · {escaped(row.name)}", anchor=False)
         facts, notes = st.columns(2, gap="large")
         with facts:
             _facts(row)
@@ -93,9 +94,9 @@ def details(row: ExperimentRow) -> None:
 
 
 def _facts(row: ExperimentRow) -> None:
-    st.markdown(" ".join((state_badge(row.state), *(f":gray-badge[{tag}]" for tag in row.tags))))
+    st.markdown(" ".join((state_badge(row.state), *(f":gray-badge[{escaped(tag)}]" for tag in row.tags))))
     if row.question:
-        st.markdown(f"*{row.question}*")
+        st.markdown(f"*{escaped(row.question)}*")
     took = (row.ended_at - row.started_at).total_seconds() if row.ended_at and row.started_at else None
     trials = _("{done} done, {failed} failed of {total}").format(
         done=row.trials_done, failed=row.trials_failed, total=row.trials_total
@@ -107,7 +108,7 @@ def _facts(row: ExperimentRow) -> None:
         (_("Queued by"), f"{row.person}, {local_time(row.created_at)} ({row.host})"),
         (_("Took"), duration(took)),
     ]
-    st.markdown("  \n".join(f"**{name}:** {value}" for name, value in lines if value))
+    st.markdown("  \n".join(f"**{name}:** {escaped(value)}" for name, value in lines if value))
     with st.container(horizontal=True):
         if st.button(_("Open the results"), icon=":material/monitoring:", type="primary", key=f"open-{row.id}"):
             go_to("results", experiment=row.id)
@@ -125,7 +126,7 @@ def _notes(row: ExperimentRow) -> None:
     notes = list_notes(get_store(), row.id)
     st.markdown(f"**{_('Notes')}**")
     for note in notes:
-        st.caption(f"{note.person} · {local_time(note.created_at)} ({ago(note.created_at)})")
+        st.caption(f"{escaped(note.person)} · {local_time(note.created_at)} ({ago(note.created_at)})")
         st.text(note.text)
     if not notes:
         st.caption(_("No notes yet: say what you learned, so that nobody has to measure it again."))

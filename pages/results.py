@@ -12,10 +12,10 @@ from pages.components.baselines import choose_baselines
 from pages.components.context import errors_as_messages, get_store, header, live
 from pages.components.experiment_choice import choose_experiment
 from pages.components.frame import link_to
-from pages.components.i18n import _, word
+from pages.components.i18n import _, ngettext, word
+from pages.components.markdown import plain_markdown
 from pages.components.measurement_detail import measurement_detail, measurement_label
 from pages.components.notes import notes_panel
-from pages.components.pair_panel import plain_markdown
 from pages.components.progress import stop_button
 from pages.components.result_chart import CHOSEN, choose_from_table, ladder_chart, throughput_chart
 from pages.components.result_rows import measurement_record
@@ -93,10 +93,21 @@ def _verdict(view: ExperimentView) -> None:
     else:
         st.info(reasons[0] if reasons else _no_verdict(view), icon=":material/help:")
         reasons = reasons[1:]
-    if view.row.state not in OPEN and (lines := [*sentences[1:], *dict.fromkeys(reasons)]):
-        st.markdown("\n".join(f"- {line}" for line in lines))
+    if view.row.state not in OPEN:
+        _more_sentences([*sentences[1:], *dict.fromkeys(reasons)])
 
 
+def _more_sentences(lines: Sequence[str]) -> None:
+    """What else can be said; many stages make many sentences, most of them are folded away."""
+    shown = lines if len(lines) <= _SENTENCES + 1 else lines[:_SENTENCES]
+    if shown:
+        st.markdown("\n".join(f"- {line}" for line in shown))
+    if rest := lines[len(shown) :]:
+        with st.expander(ngettext("{n} more sentence", "{n} more sentences", len(rest)).format(n=len(rest))):
+            st.markdown("\n".join(f"- {line}" for line in rest))
+
+
+_SENTENCES = 6
 _WEIGHT = {
     code: place
     for place, code in enumerate(

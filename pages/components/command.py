@@ -98,4 +98,4 @@ def overlay_table(command: EngineCommand) -> None:
             _("Why"): [word(overlay.reason_code) for overlay in command.overlays],
         }
     )
-    st.dataframe(frame, hide_index=True)
+    st.table(frame, hide_index=True)

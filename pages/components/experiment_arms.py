@@ -14,7 +14,7 @@ from lab.records.workload import Scalar
 from pages.components.experiment_preview import gateway_missing
 from pages.components.i18n import _, word_finding
 from pages.components.knob_field import knob_help, knob_label, spelled
-from pages.components.pair_panel import plain_markdown
+from pages.components.markdown import plain_markdown
 
 KEY = "build"
 _PHASES = ("prefill", "decode", "kv_cache", "engine", "request")

@@ -12,9 +12,9 @@ from lab.findings import Finding
 from lab.records.plan import Experiment
 from lab.store import Store
 from pages.components.context import environment
-from pages.components.experiment_preview import arm_lines, finding_lines, gateway_warning, preview, queue_button
+from pages.components.experiment_preview import arm_lines, gateway_warning, preview, queue_button
 from pages.components.i18n import _
-from pages.components.pair_panel import plain_markdown
+from pages.components.markdown import finding_lines, of_the_pair, plain_markdown
 
 _WIDE = 2
 _FIRST = "batching"
@@ -42,7 +42,7 @@ def _card(store: Store, pair: ConfigPair, preset: Preset) -> None:
             st.markdown(arm_lines(experiment.arms))
         if any(arm.target == "gateway" for arm in experiment.arms):
             gateway_warning(pair.gateway())
-    finding_lines(findings)
+    finding_lines([each for each in findings if not of_the_pair(each, pair)])
     queue_button(experiment, findings, f"preset:{preset.path.stem}", _("Queue"))
 
 

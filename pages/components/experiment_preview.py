@@ -14,14 +14,13 @@ from lab.store import Store, list_experiments
 from pages.components.context import host_name
 from pages.components.i18n import _, ngettext, word_finding
 from pages.components.knob_field import spelled
-from pages.components.pair_panel import plain_markdown
+from pages.components.markdown import plain_markdown
 from pages.components.queueing import queue_once
 from pages.components.runner import start_runner
 from pages.components.status import duration, target_word
 from pages.components.workload_form import workload_sentence
 
 QUEUED = "experiments:queued"
-_ICONS = {"error": ":red[:material/error:]", "warning": ":orange[:material/warning:]", "advice": ":material/info:"}
 
 
 def preview(store: Store, experiment: Experiment) -> None:
@@ -98,13 +97,6 @@ def gateway_warning(gateway: GatewayConfig) -> None:
                 [_("The gateway arm will fail; the other arms run all the same."), "", *(f"- {m}" for m in missing)]
             )
         )
-
-
-def finding_lines(findings: Sequence[Finding]) -> None:
-    """Findings on an experiment, each once, errors first."""
-    order = ("error", "warning", "advice")
-    for finding in sorted(findings, key=lambda each: order.index(each.severity)):
-        st.markdown(f"{_ICONS[finding.severity]} {plain_markdown(word_finding(finding))}")
 
 
 def queue_button(experiment: Experiment | None, findings: Sequence[Finding], key: str, label: str) -> None:

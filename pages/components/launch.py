@@ -15,7 +15,7 @@ from pages.components.status import MISSING, age_s, duration, failure_word, loca
 
 LIVE_STATES = ("starting", "ready", "busy", "stopping")
 _PHASES = {
-    "process": N_("process started"),
+    "launching": N_("process started"),
     "importing": N_("importing"),
     "configuring": N_("reading the model's configuration"),
     "starting-workers": N_("starting workers"),

@@ -14,7 +14,7 @@ from lab.records.request import RequestRecord
 from lab.store import MeasurementRow, Store, list_requests, list_samples
 from pages.components.context import is_dark
 from pages.components.i18n import _, word
-from pages.components.pair_panel import plain_markdown
+from pages.components.markdown import plain_markdown
 from pages.components.result_rows import request_record
 from pages.components.result_table import column_config, stage_text, styled
 from pages.components.status import count, failure_word, milliseconds, number, tokens_per_s

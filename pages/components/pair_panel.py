@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
@@ -11,6 +13,7 @@ from lab.configs.pair import ConfigPair, diff_pair, write_pair
 from lab.findings import Finding, LabError
 from pages.components.context import show_findings
 from pages.components.i18n import _, ngettext, word_finding
+from pages.components.markdown import plain_markdown
 
 _ICONS = {"error": ":red[:material/error:]", "warning": ":orange[:material/warning:]", "advice": ":material/info:"}
 
@@ -40,27 +43,24 @@ def findings_panel(findings: tuple[Finding, ...]) -> None:
     if not findings:
         st.markdown(f":green[:material/check:] {_('Nothing is wrong with these two files.')}")
         return
-    order = ("error", "warning", "advice")
-    for finding in sorted(findings, key=lambda each: order.index(each.severity)):
+    finding_lines(findings)
+
+
+def finding_lines(findings: Sequence[Finding]) -> None:
+    """One line for each finding, errors first."""
+    for finding in sorted(findings, key=lambda each: list(_ICONS).index(each.severity)):
         st.markdown(f"{_ICONS[finding.severity]} {plain_markdown(word_finding(finding))}")
-
-
-def plain_markdown(text: str) -> str:
-    """Text of a message or a file: code in back-ticks stays code, nothing else is markup."""
-    parts = text.split("`")
-    if len(parts) % 2 == 0:
-        return _escaped(text)
-    return "`".join(part if index % 2 else _escaped(part) for index, part in enumerate(parts))
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{character}" if character in "\\`*_[]<>$~#:|" else character for character in text)
 
 
 def new_errors(base: tuple[Finding, ...], current: tuple[Finding, ...]) -> int:
     """How many errors a change brings that were not there before."""
     counts = [sum(each.severity == "error" for each in findings) for findings in (base, current)]
     return max(0, counts[1] - counts[0])
+
+
+def of_the_pair(finding: Finding, pair: ConfigPair) -> bool:
+    """Whether it is about one of the two files, which are shown once for the whole page."""
+    return finding.file in (pair.settings_file, pair.config_file)
 
 
 def checked(pair: ConfigPair) -> tuple[Finding, ...]:

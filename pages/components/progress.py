@@ -12,6 +12,7 @@ from lab.store import ExperimentRow, ExperimentView, TrialRow, get_experiment, l
 from pages.components.context import get_store, host_name, person
 from pages.components.frame import link_to
 from pages.components.i18n import _, ngettext
+from pages.components.markdown import escaped
 from pages.components.status import count, duration, state_badge, state_word
 from pages.components.time_left import seconds_left
 
@@ -30,12 +31,12 @@ def running_experiment(row: ExperimentRow) -> None:
     """Name, progress, time left and the stop button of the experiment in hand."""
     view = get_experiment(get_store(), row.id)
     with _line():
-        st.markdown(f"**{row.name}** {state_badge(row.state)}", width="content")
+        st.markdown(f"**{escaped(row.name)}** {state_badge(row.state)}", width="content")
         stop_button(row, key=f"stop-{row.id}")
     st.progress(done_ratio(view), text=progress_text(view))
     trial = current_trial(view)
     if trial is not None:
-        st.caption(trial_text(trial))
+        st.caption(escaped(trial_text(trial)))
     link_to("results", _("Results so far"), experiment=row.id)
 
 
@@ -53,7 +54,10 @@ def waiting_list(rows: list[ExperimentRow]) -> None:
     for place, row in enumerate(rows, start=1):
         trials = ngettext("{n} trial", "{n} trials", row.trials_total).format(n=row.trials_total)
         with _line():
-            st.markdown(f"{state_badge(row.state)} {place} · **{row.name}** · {trials} · {row.person}", width="content")
+            st.markdown(
+                f"{state_badge(row.state)} {place} · **{escaped(row.name)}** · {trials} · {escaped(row.person)}",
+                width="content",
+            )
             stop_button(row, key=f"stop-{row.id}")
 
 

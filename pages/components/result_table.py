@@ -13,8 +13,8 @@ from lab.metrics.pool import PooledArm
 from lab.records.workload import Stage
 from lab.store import MeasurementRow
 from pages.components.i18n import N_, _, word
+from pages.components.markdown import plain_markdown
 from pages.components.metric_help import metric_help
-from pages.components.pair_panel import plain_markdown
 from pages.components.result_rows import measurement_record
 from pages.components.status import MISSING, target_word
 
@@ -111,22 +111,31 @@ def measurement_table(rows: Sequence[MeasurementRow], key: str, on_select: Any) 
 
 def ratio_table(verdicts: Sequence[Verdict], reference: str) -> bool:
     """Each arm against the first one, with the spread over the repeats; False where no ratio can be given."""
-    rows: dict[str, dict[str, str]] = {}
+    rows: dict[tuple[str, str], dict[str, str]] = {}
     for verdict in verdicts:
         if verdict.said and verdict.code in _RATIOS:
             better, worse = str(verdict.params["arm"]), str(verdict.params["other"])
             arm, phrase = (better, 0) if worse == reference else (worse, 1)
-            rows.setdefault(arm, {})[verdict.code] = _ratio(verdict, _(_RATIOS[verdict.code][phrase]))
+            cells = rows.setdefault((arm, _stage_of(verdict)), {})
+            cells[verdict.code] = _ratio(verdict, _(_RATIOS[verdict.code][phrase]))
     if not rows:
         return False
-    st.caption(_("Against {arm}; in brackets the lowest and highest ratio of a single repeat.").format(arm=reference))
+    note = _("Against {arm}; in brackets the lowest and highest ratio of a single repeat.")
+    st.caption(plain_markdown(note.format(arm=reference)))
     titles = [_("Arm"), _("Throughput"), _("P95 TTFT"), _("Decode speed")]
     lines = ["| " + " | ".join(titles) + " |", "|:--" * len(titles) + "|"]
-    for arm, cells in rows.items():
-        shown = [cells.get(code, MISSING) for code in _RATIOS]
-        lines.append("| " + " | ".join([plain_markdown(arm), *shown]) + " |")
+    for (arm, stage), cells in rows.items():
+        name = plain_markdown(f"{arm}, {stage}" if stage else arm)
+        lines.append("| " + " | ".join([name, *(cells.get(code, MISSING) for code in _RATIOS)]) + " |")
     st.markdown("\n".join(lines))
     return True
+
+
+def _stage_of(verdict: Verdict) -> str:
+    kind, value = verdict.params.get("stage_kind"), verdict.params.get("stage_value")
+    if kind is None or value is None:
+        return ""
+    return stage_text(Stage.model_validate({"kind": kind, "value": value}))
 
 
 def _ratio(verdict: Verdict, phrase: str) -> str:
@@ -143,6 +152,9 @@ _WHOLE = (
     "requests", "succeeded", "failed", "repeats", "repeat", "output_tokens", "prompt_tokens", "completion_tokens",
     "cached_tokens", "measurement", "index", "http_status",
 )  # fmt: skip
+
+
+_WIDTHS: dict[str, Any] = {"arm": "medium", "stage": 130, "marks": "large", "text": "large", "message": "medium"}
 
 
 def styled(records: Sequence[Mapping[str, Any]]) -> Any:
@@ -198,6 +210,6 @@ def column_config(names: Sequence[str]) -> dict[str, Any]:
         if name in numbers:
             config[name] = st.column_config.NumberColumn(titles[name], help=metric_help(name))
         else:
-            width = {"arm": "medium", "marks": "large", "text": "large", "message": "medium"}.get(name, "small")
+            width = _WIDTHS.get(name, "small")
             config[name] = st.column_config.TextColumn(titles.get(name, name), width=width)
     return config

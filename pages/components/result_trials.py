@@ -10,7 +10,7 @@ from lab.messages import word_message
 from lab.store import ExperimentView, TrialRow
 from pages.components.frame import link_to
 from pages.components.i18n import _
-from pages.components.pair_panel import plain_markdown
+from pages.components.markdown import plain_markdown
 from pages.components.progress import current_trial, done_ratio, progress_text, trial_text
 from pages.components.status import failure_word, state_word
 
