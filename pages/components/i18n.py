@@ -74,19 +74,35 @@ def ngettext(singular: str, plural: str, n: int) -> str:
     return translator(current_language()).ngettext(singular, plural, n)
 
 
-def N_(message: str) -> str:  # noqa: N802 - the name that gettext's tools know
-    """Mark a text for translation where it stands; `_` translates it where it is shown."""
-    return message
-
-
 def word(code: str, params: Mapping[str, Param] | None = None) -> str:
     """The sentence for a message code, in the session's language."""
     return messages.word(code, _written(params or {}), _)
 
 
 def _written(params: Mapping[str, Param]) -> dict[str, Param]:
-    """Parameters as the files write them: true and false small."""
-    return {name: str(value).lower() if isinstance(value, bool) else value for name, value in params.items()}
+    """Parameters as a reader wants them: true and false small, names of metrics and stages in her language."""
+    shown = {name: str(value).lower() if isinstance(value, bool) else value for name, value in params.items()}
+    if isinstance(shown.get("metric"), str):
+        shown["metric"] = _(str(shown["metric"]))
+    kind, value = shown.get("stage_kind"), shown.get("stage_value")
+    if shown.get("stage") and kind in _STAGES and isinstance(value, int | float):
+        shown["stage"] = _(_STAGES[str(kind)]).format(value=f"{value:g}")
+    return shown
+
+
+def N_(message: str) -> str:  # noqa: N802 - the name that gettext's tools know
+    """Mark a text for translation where it stands; `_` translates it where it is shown."""
+    return message
+
+
+# how a verdict about one stage of several begins
+_STAGES = {
+    "concurrency": N_("{value} requests at a time: "),
+    "rate": N_("{value} requests per second: "),
+    "prompt_tokens": N_("{value} prompt tokens: "),
+}
+# metrics as the verdicts name them; lab knows no gettext
+_METRICS = (N_("throughput"), N_("P95 TTFT"), N_("TPOT"))
 
 
 def word_finding(finding: Finding) -> str:

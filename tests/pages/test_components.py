@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pages.components import status
+from pages.components.i18n import word
 from pages.components.log import LogLine, filtered, log_lines, read_tail
 
 
@@ -95,3 +96,20 @@ def test_the_tail_of_a_long_log_starts_with_a_whole_line(tmp_path: Path) -> None
     log = tmp_path / "a.log"
     log.write_bytes(b"x" * 300_000 + b"\nINFO last\n")
     assert read_tail(log, tmp_path) == "INFO last\n"
+
+
+def test_a_verdict_of_one_stage_names_it_in_words() -> None:
+    params = {"stage": "concurrency 4: ", "stage_kind": "concurrency", "stage_value": 4.0, "arm": "a", "other": "b"}
+    assert word("cannot-tell-missing", {**params, "metric": "TPOT"}).startswith("4 requests at a time: a and b are not")
+    assert word("cannot-tell-missing", {**params, "stage": "", "metric": "TPOT"}).startswith("a and b are not")
+
+
+def test_true_and_false_are_written_as_in_the_files() -> None:
+    params = {"knob": "enable_prefix_caching", "asked": False, "effective": True}
+    assert "enable_prefix_caching = true, not false" in word("effective-differs", params)
+
+
+def test_what_people_write_is_no_markup() -> None:
+    assert escaped("*a* [b](c) `d` :red[e]") == "\\*a\\* \\[b\\](c) \\`d\\` \\:red\\[e\\]"
+    assert plain_markdown("run `make setup` for *x*") == "run `make setup` for \\*x\\*"
+    assert plain_markdown("one ` tick") == "one \\` tick"
