@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.runner.labs import STUB, Lab, StubServer, wait_for
+from tests.runner.labs import STUB, Lab, StubServer, configs_with_stub, wait_for
 
 
 @pytest.fixture
 def lab(separate_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    configs_with_stub(tmp_path / "configs")
     home = Lab(separate_lab, tmp_path / "configs", monkeypatch)
     yield home
     home.close()

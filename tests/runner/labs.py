@@ -61,28 +61,28 @@ class StubServer:
         return int(float(line.split()[-1]))
 
 
+def configs_with_stub(config_dir: Path) -> None:
+    """The shipped config folder, but the stub in the place of vLLM and a model that needs no folder."""
+    shutil.copytree(ROOT / "configs", config_dir)
+    path = config_dir / "engines" / "vllm.toml"
+    head, _, rest = path.read_text("utf-8").partition("command = [\n")
+    _, _, tail = rest.partition("]\n")
+    command = f'["{{python}}", "{STUB}", "--served-model-name", "{{served_name}}", "--port", "{{port}}"]'
+    path.write_text(f"{head}command = {command}\n{tail}", "utf-8")
+    settings = config_dir / "settings.json"
+    settings.write_text(settings.read_text("utf-8").replace("smollm2-135m-instruct", "stub-model"), "utf-8")
+
+
 class Lab:
-    """A config folder whose engine `vllm` is the stub, a database, and the runners that were started for it."""
+    """A config folder, a database, and the runners that were started for them."""
 
     def __init__(self, run_dir: Path, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.run_dir = run_dir
         self.config_dir = config_dir
         self._monkeypatch = monkeypatch
-        shutil.copytree(ROOT / "configs", config_dir)
-        self._put_stub_in_place()
         monkeypatch.setenv("LAB_CONFIG_DIR", str(config_dir))
         self.runners: list[subprocess.Popen[bytes]] = []
         self._store: Store | None = None
-
-    def _put_stub_in_place(self) -> None:
-        path = self.config_dir / "engines" / "vllm.toml"
-        text = path.read_text("utf-8")
-        head, _, rest = text.partition("command = [\n")
-        command = f'["{{python}}", "{STUB}", "--served-model-name", "{{served_name}}", "--port", "{{port}}"]'
-        _, _, tail = rest.partition("]\n")
-        path.write_text(f"{head}command = {command}\n{tail}", "utf-8")
-        settings = self.config_dir / "settings.json"
-        settings.write_text(settings.read_text("utf-8").replace("smollm2-135m-instruct", "stub-model"), "utf-8")
 
     def set(self, name: str, value: str) -> None:
         self._monkeypatch.setenv(name, value)
