@@ -10,6 +10,7 @@ import pytest
 from pages.components import status
 from pages.components.i18n import word
 from pages.components.log import LogLine, filtered, log_lines, read_tail
+from pages.components.markdown import escaped, plain_markdown
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), float("inf")])
