@@ -53,7 +53,7 @@ DIRECT = Route()
 
 def read_address(base_url: str) -> Address:
     """Raises LabError when the text is no http or https address."""
-    text = base_url.strip().rstrip("/")
+    text = base_url.strip()
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         port = parts.port

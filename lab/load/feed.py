@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
 
 from lab.load.connection import Exchange
 
 AHEAD_BYTES = 64 << 20
+OPEN_END_SECONDS = 3.0
+BUILT_PER_TURN = 20
 
 BuildRequest = Callable[[int], bytes]
 
@@ -21,14 +25,20 @@ class Feed:
         self.given = 0
         self.closed = False
 
-    def build_ahead(self, at_most: int) -> None:
-        """Build up to `at_most` requests now, so that none has to be built between two reads."""
+    async def build_ahead(self, at_most: int) -> None:
+        """Build up to `at_most` requests now, so that none has to be built between two reads.
+
+        Where the number of requests is open this takes a few seconds at most; `closed` ends it.
+        """
         size = 0
+        give_up = time.monotonic() + OPEN_END_SECONDS if self._count is None else None
         for number in range(at_most if self._count is None else min(at_most, self._count)):
             request = self._build(number)
             size += len(request)
             self._ahead.append(request)
-            if size > AHEAD_BYTES:
+            if number % BUILT_PER_TURN == 0:
+                await asyncio.sleep(0)
+            if size > AHEAD_BYTES or self.closed or (give_up is not None and time.monotonic() > give_up):
                 break
         self._ahead.reverse()
 

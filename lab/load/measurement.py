@@ -104,7 +104,7 @@ class Measurement:
         pool.start_watching()
         await self._until_broken_off(self._warm_up(pool))
         feed = self._feed()
-        feed.build_ahead(AHEAD_REQUESTS)
+        await self._until_broken_off(feed.build_ahead(AHEAD_REQUESTS))
         if not feed.closed:
             await self._until_broken_off(pool.open_ahead(self._connections()))
         gc.collect()
@@ -201,7 +201,7 @@ class Measurement:
     async def _interfere(self, decoders: Feed, pool: Pool) -> None:
         build = partial(self._request, self._intruders or self._prompts, "intruder", INTRUDER_OUTPUT_TOKENS)
         intruders = Feed(build, self.shape.requests, first_index=_INTRUDER_INDEX)
-        intruders.build_ahead(AHEAD_REQUESTS)
+        await intruders.build_ahead(AHEAD_REQUESTS)
         self._feeds.append(intruders)
         moments = [INTRUDER_DELAY_S + moment for moment in self._moments(1)]
         slots = self.shape.slots or 1

@@ -9,23 +9,22 @@ from collections.abc import Sequence
 
 from lab.load.connection import Exchange
 from lab.load.feed import Feed
+from lab.load.gate import Gate
 from lab.load.pool import Pool
-
-SENDS_PER_TURN = 32  # then the loop may read: what has arrived must not wait for the whole burst
 
 
 async def burst(feed: Feed, pool: Pool, count: int) -> None:
     """Release `count` requests at once and wait until all have ended."""
     free_ns = time.monotonic_ns()
     waiting: list[asyncio.Future[None] | asyncio.Task[None]] = []
-    for number in range(count):
+    gate = Gate()
+    for _ in range(count):
+        await gate.wait()
         exchange = feed.next()
         if exchange is None:
             break
         exchange.free_ns = free_ns
         waiting.append(_release(exchange, pool))
-        if number % SENDS_PER_TURN == SENDS_PER_TURN - 1:
-            await asyncio.sleep(0)
     if waiting:
         await asyncio.wait(waiting)
 
@@ -33,8 +32,16 @@ async def burst(feed: Feed, pool: Pool, count: int) -> None:
 async def closed_loop(feed: Feed, pool: Pool, slots: int) -> None:
     """Keep `slots` requests under way until the feed ends."""
 
+    gate = Gate()
+
     async def slot() -> None:
-        while (exchange := feed.next()) is not None:
+        while not feed.closed:
+            free_ns = time.monotonic_ns()
+            await gate.wait()
+            exchange = feed.next()
+            if exchange is None:
+                return
+            exchange.free_ns = free_ns
             await pool.perform(exchange)
 
     await asyncio.gather(*(slot() for _ in range(slots)))

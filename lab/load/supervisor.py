@@ -68,11 +68,15 @@ def _run(
             stderr=log,
             cwd=ROOT,
             env={**os.environ, **variables},
+            start_new_session=True,  # Ctrl-C is for this process, which then stops the loader in order
         )
+    stopped = _Watched(cancelled)
     try:
-        outcome = _follow(process, LoaderInput(job=job, directory=str(directory)), on_progress, cancelled)
+        outcome = _follow(process, LoaderInput(job=job, directory=str(directory)), on_progress, stopped)
     finally:
         _end(process)
+    if outcome is None and stopped.seen:  # it did not end in time and was killed, with its sockets
+        outcome = {"cpu_s": 0.0, "lag_p99_ms": None, "lag_max_ms": None, "window_s": None, "stopped": True, "notes": []}
     if outcome is None:
         raise error("loader-died", status=process.returncode, log=_tail(directory / LOG, job, variables))
     cpu_before = time.process_time()
@@ -89,6 +93,18 @@ def _run(
         stopped=bool(outcome["stopped"]),
         notes=tuple(outcome["notes"]),
     )
+
+
+class _Watched:
+    """Asks until the answer is yes, and remembers it."""
+
+    def __init__(self, cancelled: Callable[[], bool]) -> None:
+        self._cancelled = cancelled
+        self.seen = False
+
+    def __call__(self) -> bool:
+        self.seen = self.seen or self._cancelled()
+        return self.seen
 
 
 def _follow(
@@ -159,7 +175,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read_records(path: Path) -> tuple[RequestRecord, ...]:
-    records = []
+    records: list[RequestRecord] = []
+    if not path.exists():
+        return ()
     with path.open("rb") as file:
         for line in file:
             value = orjson.loads(line)
