@@ -14,7 +14,7 @@ from pages.components.command import command_panel
 from pages.components.context import environment, header, show_findings
 from pages.components.i18n import N_, _
 from pages.components.knob_form import knob_form
-from pages.components.pair_panel import changes_panel, checked, findings_panel, new_errors, save
+from pages.components.pair_panel import changes_panel, checked, findings_panel, new_errors, save, short_names
 
 BASE, DRAFT, CURRENT, VIEW, SAVED, ROUND = (
     f"configs:{name}" for name in ("base", "draft", "current", "view", "saved", "round")
@@ -29,7 +29,7 @@ def page() -> None:
     )
     config_dir = environment().config_dir
     try:
-        disk = _short_names(read_pair(config_dir))
+        disk = short_names(read_pair(config_dir))
     except LabError as problem:
         show_findings(problem.findings)
         return
@@ -56,9 +56,11 @@ def _edit(working: ConfigPair) -> ConfigPair:
     definition = _definition()
     try:
         working.knobs()
-    except LabError as problem:
-        show_findings(problem.findings)
-        st.caption(_("There is no form until both files can be read; put the text right here."))
+    except LabError:
+        st.error(
+            _("There is no form while a file cannot be read. Put its text right; the checks say where."),
+            icon=":material/error:",
+        )
         return _texts(working)
     view = st.segmented_control(
         _("View"),
@@ -154,12 +156,6 @@ def _keep_edits() -> None:
 def _version(pair: ConfigPair) -> str:
     """Fields belong to one text of the files and one start; a discarded edit must not come back."""
     return f"{st.session_state.get(ROUND, 0)}:{pair_hash(pair)[:12]}"
-
-
-def _short_names(pair: ConfigPair) -> ConfigPair:
-    """File names as people say them; the folder stands in front where it is another one."""
-    folder = Path(pair.settings_file).parent.name
-    return replace(pair, settings_file=f"{folder}/settings.json", config_file=f"{folder}/config.toml")
 
 
 def _definition() -> EngineDefinition | None:

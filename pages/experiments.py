@@ -12,6 +12,7 @@ from pages.components.experiment_presets import presets
 from pages.components.experiment_preview import QUEUED
 from pages.components.frame import link_to
 from pages.components.i18n import _
+from pages.components.pair_panel import checked, finding_lines, short_names
 from pages.components.progress import open_experiments, running_experiment, waiting_list
 from pages.components.runner import runner_button, runner_line, runner_seen
 
@@ -21,11 +22,15 @@ def page() -> None:
     _queued_message()
     _queue()
     try:
-        pair = _pair()
+        pair = short_names(read_pair(environment().config_dir))
     except LabError as problem:
         show_findings(problem.findings)
-        link_to("configs", _("Put the configs right"))
         return
+    _pair_errors(pair)
+    try:
+        pair.knobs()
+    except LabError:
+        return  # said above; nothing below works without the two files
     ready, own = st.tabs([_("Ready-made"), _("Build your own")])
     with ready, errors_as_messages():
         presets(get_store(), pair)
@@ -33,10 +38,14 @@ def page() -> None:
         builder(get_store(), pair)
 
 
-def _pair() -> ConfigPair:
-    pair = read_pair(environment().config_dir)
-    pair.knobs()  # a file that cannot be parsed is found here, not in each of the parts below
-    return pair
+def _pair_errors(pair: ConfigPair) -> None:
+    """What is wrong with the two files that every experiment starts from; said once."""
+    errors = [finding for finding in checked(pair) if finding.severity == "error"]
+    if errors:
+        with st.container(border=True):
+            st.markdown(f"**{_('The config pair has errors, so nothing can be queued.')}**")
+            finding_lines(errors)
+            link_to("configs", _("Put the configs right"))
 
 
 def _queued_message() -> None:

@@ -13,8 +13,9 @@ from lab.findings import Finding
 from lab.records.plan import Experiment
 from lab.store import Store
 from pages.components.experiment_arms import KEY, arms_beside, grid
-from pages.components.experiment_preview import arm_lines, finding_lines, preview, queue_button
+from pages.components.experiment_preview import arm_lines, preview, queue_button
 from pages.components.i18n import N_, _
+from pages.components.pair_panel import finding_lines, of_the_pair
 from pages.components.workload_form import used_part, workload_form
 
 ORDERS = {
@@ -40,7 +41,7 @@ def builder(store: Store, pair: ConfigPair) -> None:
     with side:
         texts = _names(sweep)
         experiment, findings = built({**parts, **texts}, pair)
-        _summary(store, experiment, findings)
+        _summary(store, pair, experiment, findings)
 
 
 def built(data: Mapping[str, Any], pair: ConfigPair) -> tuple[Experiment | None, tuple[Finding, ...]]:
@@ -123,11 +124,11 @@ def _plan() -> dict[str, Any]:
     return {"repeats": int(repeats or 1), "order": str(order), "seed": int(seed or 0), "slo": slo, "limits": limits}
 
 
-def _summary(store: Store, experiment: Experiment | None, findings: Sequence[Finding]) -> None:
+def _summary(store: Store, pair: ConfigPair, experiment: Experiment | None, findings: Sequence[Finding]) -> None:
     with st.container(border=True):
         st.markdown(f"**{_('What it will do')}**")
         if experiment is not None:
             preview(store, experiment)
             st.markdown(arm_lines(experiment.arms))
-        finding_lines(findings)
+        finding_lines([each for each in findings if not of_the_pair(each, pair)])
         queue_button(experiment, findings, f"{KEY}:queue", _("Queue this experiment"))

@@ -14,7 +14,8 @@ from lab.store import Store
 from pages.components.context import environment
 from pages.components.experiment_preview import arm_lines, gateway_warning, preview, queue_button
 from pages.components.i18n import _
-from pages.components.markdown import finding_lines, of_the_pair, plain_markdown
+from pages.components.markdown import plain_markdown
+from pages.components.pair_panel import finding_lines, of_the_pair
 
 _WIDE = 2
 _FIRST = "batching"

@@ -18,6 +18,12 @@ from pages.components.markdown import plain_markdown
 _ICONS = {"error": ":red[:material/error:]", "warning": ":orange[:material/warning:]", "advice": ":material/info:"}
 
 
+def short_names(pair: ConfigPair) -> ConfigPair:
+    """The pair with file names as people say them: the folder's name and the file's."""
+    folder = Path(pair.settings_file).parent.name
+    return replace(pair, settings_file=f"{folder}/settings.json", config_file=f"{folder}/config.toml")
+
+
 def changes_panel(base: ConfigPair, current: ConfigPair) -> str:
     """The diff to what is on disk; gives its text, empty where nothing changed."""
     diff = diff_pair(base, current)

@@ -193,8 +193,16 @@ def test_the_time_of_the_last_run_is_the_estimate(store: Store, open_page: OpenP
 def test_a_broken_config_pair_is_said_before_anything_else(store: Store, open_page: OpenPage, own_place: Path) -> None:
     (own_place / "configs" / "settings.json").write_text("{")
     app = fine(open_page("experiments"))
-    assert "settings.json" in str(app.error[0].value)
+    assert texts(app).count("configs/settings.json") == 1
     assert not app.tabs
+
+
+def test_errors_of_the_config_pair_are_said_once(store: Store, open_page: OpenPage, own_place: Path) -> None:
+    settings = own_place / "configs" / "settings.json"
+    settings.write_text(settings.read_text().replace('"max_num_seqs": 32', '"max_num_seqs": "many"'))
+    app = fine(open_page("experiments"))
+    assert texts(app).count("configs/settings.json") == 1
+    assert app.button(key=BATCHING).disabled and app.button(key="build:queue").disabled
 
 
 def test_the_page_speaks_chinese(open_page: OpenPage) -> None:
