@@ -41,7 +41,7 @@ def _buttons(seen: RunnerSeen, launch: LaunchRow | None) -> None:
         if st.button(label, type="primary", icon=":material/play_arrow:", disabled=asked, key="serve"):
             _serve()
     elif seen.trial_id is not None:
-        st.caption(_("A trial uses it."))
+        st.caption(_("A trial uses it."), width="content")
     else:
         asked = "stop-engine" in wanted or launch.state == "stopping"
         label = _("Stopping …") if asked else _("Stop the engine")

@@ -73,7 +73,7 @@ def launch_state(launch: LaunchRow | None) -> None:
             st.code(launch.last_line, language=None, wrap_lines=True)
     elif launch.ready_s is not None:
         up = duration(age_s(launch.started_at))
-        st.caption(_("ready after {seconds}, up for {up}").format(seconds=number(launch.ready_s, 1, "s"), up=up))
+        st.caption(_("ready after {seconds}, up for {up}").format(seconds=duration(launch.ready_s), up=up))
 
 
 def phase_text(launch: LaunchRow) -> str:

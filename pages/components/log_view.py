@@ -17,7 +17,7 @@ def log_view(path: str, key: str) -> None:
     """The last lines of a log below the run directory; the filters stay while the lines move."""
     level, search = st.columns([1, 3])
     least = level.selectbox(_("Level"), LEVELS, index=LEVELS.index("INFO"), key=f"{key}-level", format_func=_at_least)
-    text = search.text_input(_("Search in the log"), key=f"{key}-search", type="search")
+    text = search.text_input(_("Search in the log"), key=f"{key}-search", type="search", placeholder=_("any text"))
     log_tail(path, least, text or "")
 
 
