@@ -37,8 +37,8 @@ def run(file: Path, wait: bool, repeats: int | None, person: str, as_json: bool)
     if repeats is not None:
         experiment = experiment.model_copy(update={"repeats": repeats})
     store = open_database(env)
-    experiment_id = _queue(store, experiment, person)
     ensure_runner(env)
+    experiment_id = _queue(store, experiment, person)
     if wait:
         return _wait(store, env, experiment_id, as_json)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from lab.cli.result_table import trial_reason
 from lab.cli.store_access import FINISHED
 from lab.findings import error
 from lab.host.runner_process import runner_alive
+from lab.plan import TrialTime, estimate_s
 
 if TYPE_CHECKING:
     from lab.environment import Environment
@@ -64,7 +66,7 @@ class _Told:
             self._states[trial.id] = trial.state
             if changed or overdue:
                 self._last_line = time.monotonic()
-                _tell(trial_line(trial, number, len(view.trials)))
+                _tell(trial_line(trial, number, len(view.trials)) + rest_line(view))
 
 
 def trial_line(trial: TrialRow, number: int, total: int) -> str:
@@ -75,10 +77,27 @@ def trial_line(trial: TrialRow, number: int, total: int) -> str:
         parts.append(f"{progress['done']}/{progress.get('total') or '?'} requests")
         eta = progress.get("eta_s")
         if isinstance(eta, int | float):
-            parts.append(f"about {eta:.0f} s left")
+            parts.append(f"about {eta:.0f} s left in this trial")
     if trial.state in ("failed", "cancelled") and (reason := trial_reason(trial)):
         parts.append(reason)
     return ", ".join(parts)
+
+
+def rest_line(view: ExperimentView) -> str:
+    """The time left for the whole experiment, from what its trials took so far; empty before any is done."""
+    if all(trial.ended_at is not None for trial in view.trials):
+        return ""
+    left_s = estimate_s([_time(trial) for trial in view.trials])
+    return "" if left_s is None else f" (experiment: about {left_s:.0f} s left)"
+
+
+def _time(trial: TrialRow) -> TrialTime:
+    if trial.started_at is None:
+        return TrialTime(trial.arm_id)
+    elapsed_s = ((trial.ended_at or datetime.now(UTC)) - trial.started_at).total_seconds()
+    if trial.ended_at is not None:
+        return TrialTime(trial.arm_id, duration_s=elapsed_s)
+    return TrialTime(trial.arm_id, elapsed_s=elapsed_s if trial.state != "queued" else 0.0)
 
 
 def _tell(line: str) -> None:

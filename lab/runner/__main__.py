@@ -21,7 +21,8 @@ def main() -> int:
     database cannot be used.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for name in ("httpx", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     shutdown = threading.Event()
 
     def ask_to_end(_number: int, _frame: FrameType | None) -> None:
@@ -29,6 +30,8 @@ def main() -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ask_to_end)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup a closed terminal changes nothing
+        signal.signal(signal.SIGHUP, ask_to_end)
     try:
         _run(read_environment(), shutdown)
     except LabError as problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lab.runner.engine_keeper import EngineKeeper
 from lab.runner.outcome import Interruption, TrialFailed
+from lab.runner.patience import insist
 from lab.runner.site import Site
 from lab.store import (
     TrialWork,
@@ -19,14 +20,16 @@ def end_failed(site: Site, keeper: EngineKeeper, work: TrialWork, problem: Trial
     """Write the failure; an engine that died is put away, so that the next trial starts a fresh one."""
     if problem.failure == "engine-died":
         keeper.end(problem)
-    set_trial_state(
-        site.store,
-        work.trial_id,
-        "failed",
-        failure=problem.failure,
-        message=problem.message,
-        log_tail=problem.log_tail,
-        launch_id=problem.launch_id,
+    insist(
+        lambda: set_trial_state(
+            site.store,
+            work.trial_id,
+            "failed",
+            failure=problem.failure,
+            message=problem.message,
+            log_tail=problem.log_tail,
+            launch_id=problem.launch_id,
+        )
     )
 
 

@@ -6,9 +6,11 @@ import logging
 import threading
 
 from lab.environment import Environment
+from lab.findings import LabError
 from lab.host.facts import host_facts
 from lab.runner.engine_keeper import EngineKeeper
 from lab.runner.intents import obey
+from lab.runner.patience import AGAIN_S, passes
 from lab.runner.preparing import Targets
 from lab.runner.recovery import recover
 from lab.runner.serving import serve
@@ -35,13 +37,26 @@ def run_until(env: Environment, shutdown: threading.Event) -> None:
         recover(site)
         heartbeat.show(state="idle", detail=None)
         _log.info("ready for work on %s", facts.name)
-        while step(site, keeper, targets):
+        while _step_patiently(site, keeper, targets):
             pass
     finally:
         heartbeat.show(state="stopping", trial_id=None)
-        keeper.end()
-        heartbeat.end()
-        _log.info("ended")
+        try:
+            keeper.end()
+        finally:
+            heartbeat.end()
+            _log.info("ended")
+
+
+def _step_patiently(site: Site, keeper: EngineKeeper, targets: Targets) -> bool:
+    try:
+        return step(site, keeper, targets)
+    except LabError as problem:
+        if not passes(problem):
+            raise
+        _log.warning("the database is not there just now: %s", problem.findings[0].params)
+        site.shutdown.wait(AGAIN_S)
+        return True
 
 
 def step(site: Site, keeper: EngineKeeper, targets: Targets) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from lab.records.sample import Sample
 from lab.records.summary import Summary
 from lab.records.workload import LoadJob, Stage
 from lab.runner.outcome import failed_by
+from lab.runner.patience import insist
 from lab.runner.site import Site
 from lab.runner.targets import TrialTarget
 from lab.runner.telling import ProgressTeller
@@ -25,6 +27,8 @@ from lab.store import TrialWork, save_measurement, set_trial_state
 from lab.telemetry import Sampler
 
 SAMPLE_EVERY_S = 1.0
+DYING_S = 3.0
+DEATH_SHOWS_AS = frozenset({"server", "connection-lost", "refused", "truncated", "stream-error"})
 _log = logging.getLogger(__name__)
 
 
@@ -97,8 +101,17 @@ def _load(site: Site, work: TrialWork, target: TrialTarget, count: StageCount, w
         target.raise_if_dead()
         raise failed_by(problem.findings[0], "load-failed") from problem
     watch.raise_if_due()
+    if target.launch_id is not None and any(record.failure in DEATH_SHOWS_AS for record in result.records):
+        _wait_for_death(target)
     target.raise_if_dead()
     return result
+
+
+def _wait_for_death(target: TrialTarget) -> None:
+    """An engine whose core died answers with errors for a moment before its process ends."""
+    deadline = time.monotonic() + DYING_S
+    while target.alive() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -131,7 +144,8 @@ def _store(
     started_at: datetime,
 ) -> None:
     ended_at = datetime.now(UTC)
-    save_measurement(site.store, work.trial_id, stage, result, summary, samples, started_at, ended_at)
+    store, trial_id = site.store, work.trial_id
+    insist(lambda: save_measurement(store, trial_id, stage, result, summary, samples, started_at, ended_at))
     _log.info(
         "stored: %s of %s requests, %s tok/s, P95 TTFT %s ms, marks %s",
         summary.succeeded,

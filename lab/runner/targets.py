@@ -68,6 +68,7 @@ class TrialTarget:
     gpu_indices: tuple[int, ...] = ()
     marks: tuple[Mark, ...] = ()
     launch_id: int | None = None
+    # both are asked of engines only: a server of someone else's shows its failures in the requests
     alive: Callable[[], bool] = always_alive
     raise_if_dead: Callable[[], None] = never_dead
 

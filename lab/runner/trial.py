@@ -15,11 +15,12 @@ from lab.runner.ending import end_failed, end_interrupted
 from lab.runner.engine_keeper import EngineKeeper
 from lab.runner.measuring import StageCount, measure_stage
 from lab.runner.outcome import TrialFailed, TrialInterrupted, failed
+from lab.runner.patience import insist
 from lab.runner.preparing import Targets
 from lab.runner.site import Site
 from lab.runner.trial_log import trial_log
 from lab.runner.watch import Watch
-from lab.store import TrialWork, finish_experiment_if_done, get_experiment, set_trial_state
+from lab.store import TrialWork, finish_experiment_if_done, set_trial_state
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ def run_trial(site: Site, keeper: EngineKeeper, targets: Targets, work: TrialWor
         _run_to_its_end(site, keeper, targets, work, log_path)
         _log.info("ended after %.1f s", time.monotonic() - started)
     site.heartbeat.show(state="idle", detail=None, trial_id=None)
-    finish_experiment_if_done(site.store, work.experiment_id)
+    insist(lambda: finish_experiment_if_done(site.store, work.experiment_id))
 
 
 def _run_to_its_end(site: Site, keeper: EngineKeeper, targets: Targets, work: TrialWork, log_path: Path) -> None:
@@ -63,7 +64,7 @@ def _measure_all(site: Site, keeper: EngineKeeper, targets: Targets, work: Trial
         measured = [measure_stage(site, work, target, _count(planned, stage), watch) for stage in left]
         keeper.show_busy(False)
         _refuse_when_all_failed(measured)
-    set_trial_state(site.store, work.trial_id, "done")
+    insist(lambda: set_trial_state(site.store, work.trial_id, "done"))
 
 
 def _count(planned: Sequence[Stage], stage: Stage) -> StageCount:
@@ -72,7 +73,7 @@ def _count(planned: Sequence[Stage], stage: Stage) -> StageCount:
 
 def _watch(site: Site, work: TrialWork) -> Watch:
     """The limit counts from the experiment's start, the time under earlier runners included."""
-    started_at = get_experiment(site.store, work.experiment_id).row.started_at
+    started_at = work.experiment_started_at
     used_s = (datetime.now(UTC) - started_at).total_seconds() if started_at else 0.0
     return Watch(
         site.store,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from lab.findings import LabError
 from lab.runner.outcome import Interruption, TrialInterrupted
 from lab.store import Store, open_intents
 
@@ -53,7 +54,11 @@ class Watch:
         return self._wanted()
 
     def _wanted(self) -> Interruption | None:
-        for intent in open_intents(self._store, self._host):
+        try:
+            intents = open_intents(self._store, self._host)
+        except LabError:  # a database that is away for a moment is no reason to end a measurement
+            return None
+        for intent in intents:
             if intent.kind == "shutdown":
                 return "shutdown"
             if intent.kind == "stop-experiment" and intent.experiment_id == self._experiment_id:

@@ -76,6 +76,7 @@ def _work(session: Session, trial_id: int) -> TrialWork:
         attempt=trial.attempt,
         done_stages=_done_stages(session, trial.id),
         following=_following(session, row.id, by_id),
+        experiment_started_at=row.started_at,
     )
 
 

@@ -81,6 +81,7 @@ class TrialWork:
     attempt: int
     done_stages: tuple[Stage, ...]
     following: Arm | None
+    experiment_started_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,14 @@ import pytest
 from tests.runner.labs import STUB, Lab, StubServer, configs_with_stub, wait_for
 
 
+@pytest.fixture(autouse=True)
+def sigint_reaches_children() -> Iterator[None]:
+    """A test run started in the background ignores SIGINT, and its children would inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def lab(separate_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     configs_with_stub(tmp_path / "configs")

@@ -1,0 +1,35 @@
+"""Results outlast a database that is busy or away for a while."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from lab.findings import LabError
+
+# what passes by itself: another writer, a database server that restarts
+PASSING = frozenset({"database-busy", "database-unreachable"})
+WITHIN_S = 600.0
+AGAIN_S = 1.0
+Result = TypeVar("Result")
+_log = logging.getLogger(__name__)
+
+
+def insist(act: Callable[[], Result], within_s: float = WITHIN_S) -> Result:
+    """Do it, again and again while the database is away; raises the last `LabError` after `within_s`."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            return act()
+        except LabError as problem:
+            if not passes(problem) or time.monotonic() > deadline:
+                raise
+            _log.warning("the database is not there just now: %s", problem.findings[0].params)
+            time.sleep(AGAIN_S)
+
+
+def passes(problem: LabError) -> bool:
+    """Whether waiting may cure it."""
+    return problem.findings[0].code in PASSING
