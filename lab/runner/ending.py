@@ -42,6 +42,8 @@ def end_interrupted(site: Site, keeper: EngineKeeper, work: TrialWork, reason: I
     elif reason == "stop":
         set_trial_state(site.store, work.trial_id, "cancelled", message={"code": "trial-stopped"})
         close_stops(site, work.experiment_id)
+    elif reason == "engine-stop":
+        set_trial_state(site.store, work.trial_id, "cancelled", message={"code": "trial-engine-stopped"})
     else:
         _end_of_time(site, work)
 

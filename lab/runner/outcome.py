@@ -16,8 +16,8 @@ FailureClass = Literal[
     "all-requests-failed", "internal",
 ]  # fmt: skip
 # shutdown: the runner must end (signal or intent), the trial goes back to the queue; stop: its experiment was stopped;
-# time-limit: the experiment's `max_minutes` are over
-Interruption = Literal["shutdown", "stop", "time-limit"]
+# engine-stop: someone stopped the engine that the trial uses; time-limit: the experiment's `max_minutes` are over
+Interruption = Literal["shutdown", "stop", "engine-stop", "time-limit"]
 
 
 class TrialFailed(Exception):  # noqa: N818  an outcome, not a mistake

@@ -79,6 +79,7 @@ def _watch(site: Site, work: TrialWork) -> Watch:
         site.store,
         site.host,
         experiment_id=work.experiment_id,
+        uses_engine=work.arm.target == "engine",
         shutdown=site.shutdown,
         seconds_left=work.experiment.limits.max_minutes * 60 - used_s,
     )

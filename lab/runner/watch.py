@@ -17,11 +17,19 @@ class Watch:
     """Watches over one trial; the first reason it finds is the one it keeps."""
 
     def __init__(
-        self, store: Store, host: str, *, experiment_id: int, shutdown: threading.Event, seconds_left: float
+        self,
+        store: Store,
+        host: str,
+        *,
+        experiment_id: int,
+        uses_engine: bool,
+        shutdown: threading.Event,
+        seconds_left: float,
     ) -> None:
         self._store = store
         self._host = host
         self._experiment_id = experiment_id
+        self._uses_engine = uses_engine
         self._shutdown = shutdown
         self._deadline = time.monotonic() + seconds_left
         self._next_look = 0.0
@@ -63,4 +71,6 @@ class Watch:
                 return "shutdown"
             if intent.kind == "stop-experiment" and intent.experiment_id == self._experiment_id:
                 return "stop"
+            if intent.kind == "stop-engine" and self._uses_engine:
+                return "engine-stop"
         return None

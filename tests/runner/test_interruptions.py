@@ -135,6 +135,21 @@ def test_a_stop_ends_the_engine(lab: Lab) -> None:
     assert launch.pgid is not None and not group_members(launch.pgid)
 
 
+def test_stopping_the_engine_cancels_only_the_trial_that_uses_it(lab: Lab) -> None:
+    lab.engine_behaves(**SLOW)
+    experiment = lab.queue(ENGINE, tokens=10, warmup=0, head='name = "test"\nrepeats = 2\n')
+    lab.start_runner()
+    lab.wait_state(experiment, "measuring")
+    first = list_launches(lab.store)[0]
+    add_intent(lab.store, lab.host, "stop-engine", person="tester")
+    lab.wait_state(experiment, "cancelled")
+    assert first.pgid is not None and not group_members(first.pgid)
+    view = lab.run_until_ended(experiment)
+    assert [trial.state for trial in view.trials] == ["cancelled", "done"]
+    assert (view.trials[0].message or {}).get("code") == "trial-engine-stopped"
+    assert not open_intents(lab.store, lab.host)
+
+
 def test_the_queue_goes_on_after_a_stopped_experiment(lab: Lab, start_stub) -> None:
     slow, fast = start_stub(**SLOW), start_stub()
     stopped = lab.queue(attach(slow.root_url), tokens=200, warmup=0)
