@@ -8,7 +8,16 @@ import streamlit as st
 from lab.findings import LabError
 from lab.store import LaunchRow, add_intent, list_launches, open_intents
 from pages.components.command import ENGINE, command_panel, live_pair, readable
-from pages.components.context import errors_as_messages, get_store, header, host_name, live, person, show_findings
+from pages.components.context import (
+    errors_as_messages,
+    get_store,
+    header,
+    host_name,
+    live,
+    person,
+    redraw_on_change,
+    show_findings,
+)
 from pages.components.effective import effective_table
 from pages.components.i18n import _
 from pages.components.launch import failure_text, launch_record, launch_state, live_launch
@@ -23,14 +32,13 @@ def state() -> None:
     """The runner and its engine as they are this second, with the buttons that fit."""
     seen = runner_seen()
     launch = live_launch(seen)
+    # what stands outside of this live part is about one launch
+    redraw_on_change("launch-shown", (launch.id, launch.state) if launch else None)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         with st.container(width="content", gap="xsmall"):
             st.markdown(runner_line(seen))
             launch_state(launch)
         _buttons(seen, launch)
-    if st.session_state.get("launch-shown") != (launch.id if launch else None, launch.state if launch else None):
-        st.session_state["launch-shown"] = (launch.id if launch else None, launch.state if launch else None)
-        st.rerun()  # what stands outside of this live part is about another launch now
 
 
 def _buttons(seen: RunnerSeen, launch: LaunchRow | None) -> None:

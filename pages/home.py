@@ -6,7 +6,7 @@ import streamlit as st
 
 from lab.findings import LabError
 from lab.store import list_experiments
-from pages.components.context import environment, get_store, header, live, show_findings
+from pages.components.context import environment, get_store, header, live, redraw_on_change, show_findings
 from pages.components.frame import go_to, link_to
 from pages.components.host import host_panel
 from pages.components.i18n import _
@@ -49,13 +49,15 @@ def _start_first() -> None:
 @live(1.0)
 def now() -> None:
     """Runner, engine and queue, as they are this second."""
+    rows = open_experiments()
+    redraw_on_change("open-experiments", [row.id for row in rows])
     seen = runner_seen()
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown(f"{runner_line(seen)}  \n{launch_line(seen)}", width="content")
         runner_button(seen, key="start-runner")
-    rows = open_experiments()
     if not rows:
         st.caption(_("Nothing runs and nothing is queued."))
+        link_to("experiments", _("Queue an experiment"))
     for row in rows:
         if row.state != "queued":
             running_experiment(row)

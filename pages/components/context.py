@@ -122,6 +122,14 @@ def live(seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return decorate
 
 
+def redraw_on_change(key: str, value: object) -> None:
+    """For a live part: draw the whole page anew when this value is another than it last was on this page."""
+    before = st.session_state.get(key, value)
+    st.session_state[key] = value
+    if before != value:
+        st.rerun()
+
+
 def is_dark() -> bool:
     """Whether the browser shows the dark theme now, for charts that bring their own colours."""
     return st.context.theme.type == "dark"

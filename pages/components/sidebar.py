@@ -56,6 +56,6 @@ def _remember(name: str) -> None:
     st.html(f'<script>document.cookie = "{cookie}"</script>', unsafe_allow_javascript=True)
 
 
-@live(5.0)
+@live(2.0)
 def _host() -> None:
     st.caption(f"{_('Host {host}').format(host=f'`{host_name()}`')}  \n{runner_line(runner_seen())}")

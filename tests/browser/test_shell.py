@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from lab.store import heartbeat, list_experiments
+from lab.store import get_experiment, heartbeat, list_experiments, set_trial_state
 from pages.components.context import host_name
 from tests.browser.conftest import SHOWN_WITHIN_MS, Site
-from tests.factories import seed_running_experiment
+from tests.factories import run_all, seed_running_experiment
 
 pytestmark = pytest.mark.browser
 OpenTab = Callable[..., Page]
@@ -57,11 +57,11 @@ def test_the_first_experiment_is_queued_once_and_seen_from_every_tab(site: Site,
     with site.runner_there():
         page = open_tab(site, "")
         page.get_by_role("button", name="Start the first experiment").dblclick()
-        expect(page.get_by_text("Continuous batching on and off")).to_be_visible()
+        expect(page.get_by_text("Continuous batching on and off").first).to_be_visible()
         expect(page.get_by_role("button", name="Start the first experiment")).to_have_count(0)
         page.close()
         other = open_tab(site, "")
-        expect(other.get_by_text("Continuous batching on and off")).to_be_visible()
+        expect(other.get_by_text("Continuous batching on and off").first).to_be_visible()
     assert len(list_experiments(site.store)) == 1
 
 
@@ -69,13 +69,26 @@ def test_progress_moves_without_a_reload(site: Site, open_tab: OpenTab) -> None:
     store = site.store
     with site.runner_there() as runner:
         page = open_tab(site, "")
-        expect(page.get_by_text("Nothing runs and nothing is queued.")).to_be_visible()
+        expect(page.get_by_text("Nothing runs and nothing is queued.").first).to_be_visible()
         seed_running_experiment(store, host=host_name())
         heartbeat(store, host_name(), runner_pid=runner.pid, state="measuring", detail=None, trial_id=1, launch_id=None)
-        expect(page.get_by_text("12 of 40 requests")).to_be_visible()
+        expect(page.get_by_text("12 of 40 requests").first).to_be_visible()
         page.get_by_role("button", name="Stop").first.click()
-        expect(page.get_by_text("Stopping …")).to_be_visible()
+        expect(page.get_by_text("Stopping …").first).to_be_visible()
     assert list_experiments(store)[0].stop_requested
+
+
+def test_a_result_that_comes_in_is_listed_without_a_reload(site: Site, open_tab: OpenTab) -> None:
+    store = site.store
+    number = seed_running_experiment(store, host=host_name())
+    page = open_tab(site, "")
+    expect(page.get_by_text("12 of 40 requests").first).to_be_visible()
+    expect(page.get_by_text("No experiment has ended yet.")).to_be_visible()
+    set_trial_state(store, get_experiment(store, number).trials[1].id, "done")
+    run_all(store, number, host=host_name())
+    expect(page.get_by_text("Nothing runs and nothing is queued.").first).to_be_visible()
+    expect(page.get_by_text("No experiment has ended yet.")).to_have_count(0)
+    expect(page.get_by_text("Click a row for its results.")).to_be_visible()
 
 
 def test_no_page_fetches_anything_from_outside_or_overflows_a_phone(filled_site: Site, open_tab: OpenTab) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from lab.records.states import ExperimentState, LaunchState, RequestFailure, TrialState
+from lab.runner.outcome import FailureClass
 from pages.components import status
 from pages.components.i18n import word
 from pages.components.log import LogLine, filtered, log_lines, read_tail
@@ -114,3 +117,13 @@ def test_what_people_write_is_no_markup() -> None:
     assert escaped("*a* [b](c) `d` :red[e]") == "\\*a\\* \\[b\\](c) \\`d\\` \\:red\\[e\\]"
     assert plain_markdown("run `make setup` for *x*") == "run `make setup` for \\*x\\*"
     assert plain_markdown("one ` tick") == "one \\` tick"
+
+
+@pytest.mark.parametrize("kind", [*get_args(FailureClass), *get_args(RequestFailure)])
+def test_every_failure_class_has_a_word(kind: str) -> None:
+    assert status.failure_word(kind) != kind
+
+
+@pytest.mark.parametrize("state", [*get_args(ExperimentState), *get_args(TrialState), *get_args(LaunchState)])
+def test_every_state_has_a_word(state: str) -> None:
+    assert status.state_word(state) != state
