@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ def load(**given: Any) -> int:
         result = _run(_single(job), env, quiet=True)
         if not any(record.ok for record in result.records):
             return _finish(given, result, job, report)
-    return _finish(given, _run(job, env, quiet=given["as_json"]), job, report)
+    return _finish(given, _run(job, env, quiet=given["as_json"] or not sys.stderr.isatty()), job, report)
 
 
 def _workload(given: dict[str, Any]) -> Workload:

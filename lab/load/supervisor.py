@@ -92,6 +92,7 @@ def _run(
         output_tokens_asked=job.workload.output_tokens,
         stopped=bool(outcome["stopped"]),
         notes=tuple(outcome["notes"]),
+        clock_ns=outcome.get("clock_ns"),
     )
 
 
