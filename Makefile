@@ -34,7 +34,7 @@ bench: ## print the benchmark figures (PEERS=1 measures other tools beside)
 
 translations: ## collect the strings of the pages into locale/
 	@$(BOOTSTRAP) test
-	@exec $(VENV_PYTHON) tools/translations.py
+	@exec $(VENV_PYTHON) tools/translations.py update
 
 clean: ## remove the environment and caches; history, configs and models stay
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis
