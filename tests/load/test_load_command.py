@@ -43,7 +43,7 @@ def test_load_prints_the_document_and_writes_the_records(tmp_path: Path) -> None
     assert document["peak_in_flight"] == 2
     for name in ("ttft_ms", "tpot_ms", "itl_ms", "e2e_ms"):
         assert set(document[name]) == {"mean", "p50", "p90", "p95", "p99", "n"}
-    assert document["ttft_ms"]["p50"] == pytest.approx(50, abs=20)
+    assert 49 <= document["ttft_ms"]["p50"] < 150  # a busy machine may be late
     assert document["client"]["cpu_s"] > 0
     assert "low-samples-p95" in document["marks"]
     lines = [json.loads(line) for line in records.read_text("utf-8").splitlines()]

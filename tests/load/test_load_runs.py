@@ -29,7 +29,7 @@ def test_a_burst_over_the_servers_slots_gives_its_throughput(timed_server, measu
     result = measure(server.base_url, kind="burst", requests=32, output_tokens=64)
     summary = numbers(result, kind="burst")
     assert (summary.requests, summary.succeeded, summary.output_tokens) == (32, 32, 2048)
-    assert summary.output_tokens_per_s == pytest.approx(1024, rel=0.05)
+    assert summary.output_tokens_per_s == pytest.approx(1024, rel=0.1)
     assert summary.peak_in_flight == 32
 
 
@@ -38,7 +38,7 @@ def test_a_closed_loop_of_two_slots_gives_its_throughput(timed_server, measure) 
     server = timed_server(first_ms=50, gap_ms=50, tokens=10)
     result = measure(server.base_url, concurrency=(2,), requests=6)
     summary = numbers(result, kind="closed")
-    assert summary.output_tokens_per_s == pytest.approx(60 / 1.5, rel=0.05)
+    assert summary.output_tokens_per_s == pytest.approx(60 / 1.5, rel=0.1)
     assert summary.peak_in_flight == 2
     assert server.stats()["most_sockets"] <= 3  # two slots, and the one that asks
 
@@ -47,7 +47,7 @@ def test_all_of_150_requests_are_open_at_once_and_none_waits_for_another(timed_s
     server = timed_server(first_ms=1000, gap_ms=1, tokens=1)
     result = measure(server.base_url, concurrency=(150,), requests=150, output_tokens=1)
     assert server.stats()["most_sockets"] == 150
-    assert max(record.ttft_ms for record in result.records) < 1200
+    assert max(record.ttft_ms for record in result.records) < 1500  # a second round would be at 2000
     assert min(record.ttft_ms for record in result.records) >= 1000
     assert all(record.connect_ms is None for record in result.records)
 
@@ -71,12 +71,12 @@ def test_an_open_loop_keeps_its_moments_however_slow_the_server(timed_server, me
     assert [record.scheduled_ms for record in records] == pytest.approx([50.0 * n for n in range(10)])
     late = [record.sent_ms - record.scheduled_ms for record in records]
     assert min(late) >= 0
-    assert sorted(late)[5] < 10
+    assert sorted(late)[5] < 50  # most leave on time, also on a busy machine
     assert [record.client_wait_ms for record in records if record.connect_ms is None] == pytest.approx(
         [wait for wait, record in zip(late, records, strict=True) if record.connect_ms is None]
     )
     # two at a time, 0.4 s each: the last pair starts at 1.6 s and its first token comes at 2.0 s
-    assert records[-1].ttft_ms == pytest.approx(2000 - 450, abs=100)
+    assert records[-1].ttft_ms == pytest.approx(2000 - 450, abs=150)
 
 
 def test_a_gang_waits_for_all_of_its_own(timed_server, measure) -> None:

@@ -70,6 +70,7 @@ class ScriptedServer:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.asked: list[Asked] = []
+        self.wrote_ms: dict[int, list[float]] = {}  # by the number of the POST: when each step was really written
         self.sockets = 0
         self.most_sockets = 0
         self.under_way = 0
@@ -160,9 +161,9 @@ class ScriptedServer:
                 await asyncio.wait([gone], timeout=delay)
             if gone.done():
                 raise ConnectionError("the client has gone")
-            writer.write(
-                b"%x\r\n%b\r\n" % (len(data), data) if answer.framing == "chunked" and not answer.raw else data
-            )
+            self.wrote_ms.setdefault(asked.number, []).append((loop.time() - arrived) * 1000)
+            chunked = answer.framing == "chunked" and not answer.raw
+            writer.write(b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
         return await self._end(answer, reader, writer)
