@@ -2,17 +2,21 @@
 
 from lab.metrics.compare import Verdict, compare_arms
 from lab.metrics.definitions import METRICS, Metric
+from lab.metrics.knee import find_knees
 from lab.metrics.percentiles import distribution, percentile
 from lab.metrics.pool import PooledArm, pool_arms
+from lab.metrics.readings import Telemetry
 from lab.metrics.summary import summarise
 
 __all__ = [
     "METRICS",
     "Metric",
     "PooledArm",
+    "Telemetry",
     "Verdict",
     "compare_arms",
     "distribution",
+    "find_knees",
     "percentile",
     "pool_arms",
     "summarise",

@@ -107,6 +107,43 @@ _TABLE = (
         "client_cpu_s", "Client CPU", "s", "CPU time of the load generator from the first t0 to the summary",
         "load generator", "Near the wall time the client is at its ceiling.",
     ),
+    Metric(
+        "steady_tokens_per_s", "Steady throughput", "tokens/s",
+        "tokens that arrived while the asked concurrency was held / the length of that time",
+        "token count of the server, client clock",
+        "Throughput without the start and the end of the run, which weigh the more the shorter it is. There is none "
+        "unless at least 95 % of the concurrency was in flight on average and as many answers ended meanwhile.",
+    ),
+    Metric(
+        "steady_s", "Steady time", "s", "last - first moment with the asked concurrency in flight", "client clock",
+        "How long the concurrency that was asked for was held.",
+    ),
+    Metric(
+        "longest_stall_ms", "Longest stall", "ms",
+        "largest gap between neighbouring token-bearing chunks of one answer", "client clock",
+        "The longest that one answer stood still, answers cut off by the end included. Where long prompts are thrown "
+        "in, only the steady answers count.",
+    ),
+    Metric(
+        "looping_ratio", "Looping answers", "ratio",
+        "answers in whose second half at least half of the runs of four words stood before / answers",
+        "text of the answers; of more than 200 answers, 200 evenly picked",
+        "Answers that repeat themselves are easier to predict than real ones. A lower temperature does not cure it; a "
+        "repetition penalty may.",
+    ),
+    Metric(
+        "kv_peak_ratio", "KV cache peak", "ratio", "largest share of the KV cache in use among the readings",
+        "the engine's metrics, as often as sampled",
+        "Short answers fill the cache for moments that fall between two readings: sample 10 times a second to see it.",
+    ),
+    Metric(
+        "energy_j", "Energy", "J", "GPU power integrated over the wall time, all sampled GPUs together",
+        "NVML power readings", "Unknown without a GPU and where readings are missing.",
+    ),
+    Metric(
+        "joules_per_token", "Energy per token", "J/token", "energy / output tokens", "NVML power readings",
+        "What one written token costs, prefill and idle time of the GPU included.",
+    ),
 )  # fmt: skip
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}

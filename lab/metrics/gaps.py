@@ -49,6 +49,20 @@ def token_gaps(records: Sequence[RequestRecord]) -> Gaps:
     )
 
 
+def longest_stall_ms(gaps: Gaps, records: Sequence[RequestRecord]) -> float | None:
+    """The longest gap between two chunks of one answer, answers that the end cut off included; None without gaps.
+
+    `gaps` are those of the successful among the records. Where long prompts are thrown in between steady decoders, only
+    the decoders' stalls count.
+    """
+    decoders = [r for r in records if "decoder" in r.marks]
+    extra = decoders or [r for r in records if r.incomplete]
+    streams = [r for r in extra if r.failure is None and len(r.chunk_times_ms) >= 2 and not _buffered(r)]
+    found, _ = _raw_gaps(streams)
+    values = found if decoders else np.concatenate([gaps.inter_chunk_ms, found])
+    return float(values.max()) if values.size else None
+
+
 def _buffered(record: RequestRecord) -> bool:
     return "buffered" in record.marks or (record.tpot_ms is None and (record.completion_tokens or 0) >= 2)
 

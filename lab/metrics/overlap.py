@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lab.metrics.percentiles import Values, column
 from lab.records.request import RequestRecord
 
 
-def peak_in_flight(records: Sequence[RequestRecord], end_ms: float | None = None) -> int:
-    """The most requests that overlapped, from being sent to their last sign of life.
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """From `moments_ms[i]` on, `counts[i]` requests are in flight, until the next moment."""
+
+    moments_ms: Values
+    counts: NDArray[np.int64]
+
+
+def in_flight(records: Sequence[RequestRecord], end_ms: float | None = None) -> InFlight | None:
+    """The course of the requests that overlap, each from being sent to its last sign of life; None where none was sent.
 
     `end_ms` is when requests that never finished were still open (None: until the last sign of any request).
     """
     sent = [r for r in records if r.sent_ms is not None]
     if not sent:
-        return 0
+        return None
     starts, signs = column(sent, "sent_ms"), _last_signs_ms(sent)
     still_open = max(signs.max(), -np.inf if end_ms is None else end_ms)
     ends = np.where(np.array([r.incomplete for r in sent]), still_open, signs)
@@ -26,7 +36,13 @@ def peak_in_flight(records: Sequence[RequestRecord], end_ms: float | None = None
     moments = np.concatenate([starts, np.maximum(ends, np.nextafter(starts, np.inf))])
     steps = np.concatenate([np.ones(len(sent), dtype=np.int64), -np.ones(len(sent), dtype=np.int64)])
     order = np.lexsort((steps, moments))
-    return int(np.cumsum(steps[order]).max())
+    return InFlight(moments[order], np.cumsum(steps[order]))
+
+
+def peak_in_flight(records: Sequence[RequestRecord], end_ms: float | None = None) -> int:
+    """The most requests that overlapped; `end_ms` as for `in_flight`."""
+    course = in_flight(records, end_ms)
+    return 0 if course is None else int(course.counts.max())
 
 
 def _last_signs_ms(records: Sequence[RequestRecord]) -> Values:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from lab.metrics.gaps import token_gaps
+from lab.metrics.gaps import longest_stall_ms, token_gaps
+from lab.metrics.looping import looping_ratio
 from lab.metrics.overlap import peak_in_flight
 from lab.metrics.percentiles import distribution
 from lab.metrics.rates import has_slo, measure_output, meets_slo
+from lab.metrics.readings import Telemetry, energy_j, kv_peak_ratio, measured_span, telemetry_marks
+from lab.metrics.steady import steady_state
 from lab.metrics.validity import Evidence, validity_marks
 from lab.records.plan import Slo
 from lab.records.request import LoadResult, RequestRecord
@@ -23,10 +26,12 @@ def summarise(
     workload: Workload,
     cache_hit_ratio: float | None = None,
     extra_marks: Sequence[Mark] = (),
+    telemetry: Telemetry | None = None,
 ) -> Summary:
     """One measurement as DESIGN section 3 defines it, warm-up left out.
 
     `cache_hit_ratio` is the engine's own (0..1); without it the servers' cached tokens stand in, where they gave any.
+    `telemetry` None: nothing was sampled, and what comes from samples is None.
     """
     measured = [r for r in result.records if not r.warmup]
     ok = [r for r in measured if r.ok]
@@ -36,7 +41,11 @@ def summarise(
     peak = peak_in_flight(measured, None if result.window_s is None else result.window_s * 1000)
     ttft = distribution(r.ttft_ms for r in timed)
     hit_ratio = cache_hit_ratio if cache_hit_ratio is not None else _cached_ratio(ok)
-    evidence = Evidence(result, workload, measured, ok, gaps, output, peak, ttft.n, hit_ratio)
+    looping = looping_ratio(ok)
+    evidence = Evidence(result, workload, measured, ok, gaps, output, peak, ttft.n, hit_ratio, looping)
+    steady = steady_state(measured, result.concurrency_asked, result.window_s)
+    span = None if telemetry is None else measured_span(telemetry, measured, output.wall_s, result.window_s)
+    energy = None if telemetry is None else energy_j(telemetry, span)
     return Summary(
         requests=len(measured),
         succeeded=len(ok),
@@ -62,7 +71,18 @@ def summarise(
         cache_hit_ratio=hit_ratio,
         client_cpu_s=result.client.cpu_s,
         client_lag_p99_ms=result.client.lag_p99_ms,
-        marks=(*validity_marks(evidence), *extra_marks),
+        steady_s=None if steady is None else steady.seconds,
+        steady_tokens_per_s=None if steady is None else steady.tokens_per_s,
+        longest_stall_ms=longest_stall_ms(gaps, measured),
+        looping_ratio=looping,
+        kv_peak_ratio=None if telemetry is None else kv_peak_ratio(telemetry, span),
+        energy_j=energy,
+        joules_per_token=energy / output.tokens if energy is not None and output.tokens else None,
+        marks=(
+            *validity_marks(evidence),
+            *(() if telemetry is None else telemetry_marks(telemetry, span)),
+            *extra_marks,
+        ),
     )
 
 

@@ -23,6 +23,7 @@ BUSY_LIMIT_RATIO = 0.8
 RATE_LIMIT_RATIO = 0.98
 CACHE_LIMIT_RATIO = 0.01
 LENGTH_LIMIT_RATIO = 0.02
+LOOPING_LIMIT_RATIO = 0.1
 P95_SAMPLES = 20
 P99_SAMPLES = 100
 
@@ -71,11 +72,24 @@ class Evidence:
     peak_in_flight: int
     ttft_samples: int
     cache_hit_ratio: float | None
+    looping_ratio: float | None = None
 
 
 def validity_marks(evidence: Evidence) -> tuple[Mark, ...]:
     """All marks that the evidence supports, the gravest kinds first."""
-    checks = (_failures, _stopped, _client, _concurrency, _rate, _cache, _length, _tokens, _samples, _from_records)
+    checks = (
+        _failures,
+        _stopped,
+        _client,
+        _concurrency,
+        _rate,
+        _cache,
+        _length,
+        _looping,
+        _tokens,
+        _samples,
+        _from_records,
+    )
     return tuple(mark for check in checks for mark in check(evidence))
 
 
@@ -158,6 +172,11 @@ def _length(e: Evidence) -> Iterator[Mark]:
         yield _mark(
             "output-length-differs", asked=asked, mean=round(mean, 1), differing=differing, requests=len(counts)
         )
+
+
+def _looping(e: Evidence) -> Iterator[Mark]:
+    if e.looping_ratio is not None and e.looping_ratio >= LOOPING_LIMIT_RATIO:
+        yield _mark("answers-loop", percent=round(e.looping_ratio * 100, 1))
 
 
 def _tokens(e: Evidence) -> Iterator[Mark]:

@@ -59,7 +59,10 @@ class ClientUsage:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What one measurement (one stage) brought back, warm-up included and flagged."""
+    """What one measurement (one stage) brought back, warm-up included and flagged.
+
+    `clock_ns` is the start of the measurement's clock on the host's monotonic one, None where it was never started.
+    """
 
     records: tuple[RequestRecord, ...]
     client: ClientUsage
@@ -70,6 +73,7 @@ class LoadResult:
     output_tokens_asked: int | None
     stopped: bool = False
     notes: tuple[str, ...] = ()
+    clock_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

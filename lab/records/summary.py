@@ -36,7 +36,7 @@ class Summary(BaseModel):
     """Warm-up left out. Rates are None where the window is empty; `failed` maps failure class to count.
 
     `completed_tokens_per_s` leaves out requests cut off by the end of a time window, `output_tokens_per_s` counts what
-    they brought inside it.
+    they brought inside it. The fields with a default are None in summaries stored before they were measured.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -66,3 +66,10 @@ class Summary(BaseModel):
     client_lag_p99_ms: float | None
     marks: tuple[Mark, ...] = ()
     completed_tokens_per_s: float | None = None
+    steady_s: float | None = None
+    steady_tokens_per_s: float | None = None
+    longest_stall_ms: float | None = None
+    looping_ratio: float | None = None
+    kv_peak_ratio: float | None = None
+    energy_j: float | None = None
+    joules_per_token: float | None = None

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from lab.configs.pair import ConfigPair, pair_hash
 from lab.findings import error
 from lab.metrics.compare import compare_arms
+from lab.metrics.knee import find_knees
 from lab.metrics.pool import pool_arms
 from lab.records.plan import Experiment, PlannedTrial
 from lab.records.states import ExperimentState
@@ -191,7 +192,10 @@ def get_experiment(store: Store, experiment_id: int) -> ExperimentView:
             arms=arms,
             trials=trial_rows(session, experiment_id),
             measurements=measurements,
-            verdicts=compare_arms(measurements, ttft_ms=samples, slo=experiment.slo),
+            verdicts=(
+                *compare_arms(measurements, ttft_ms=samples, slo=experiment.slo),
+                *find_knees(measurements),
+            ),
             pooled=pool_arms(measurements, samples),
         )
 
