@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
 from lab.configs.arms import ArmReader, Found
 from lab.configs.checks import check_lengths, check_rules, key_findings, parse_errors
 from lab.configs.documents import Path
-from lab.configs.knobs import nearest_name, written
+from lab.configs.knobs import lab_keys, nearest_name, value_problem, written
 from lab.configs.pair import ConfigPair, validated_workload
 from lab.configs.workload_rules import workload_problems
 from lab.findings import Finding, LabError, has_errors
 from lab.messages import word
 from lab.records.plan import Arm, Experiment, Limits, Slo
-from lab.records.workload import Workload
+from lab.records.workload import Scalar, Workload
 
 _PLAIN: Mapping[str, type] = {"name": str, "question": str, "repeats": int, "order": str, "seed": int}
-_TABLES = ("workload", "slo", "limits", "sweep", "arm")
+_TABLES = ("workload", "slo", "limits", "metrics", "sweep", "arm")
+_METRICS = ("sample_hz",)
 _KEYS = (*_PLAIN, *_TABLES)
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -39,6 +40,7 @@ def build_experiment(
         return None, [((), finding) for finding in broken]
     found = _key_problems(data)
     found += [((), each) for each in key_findings(pair) if each.severity == "error"]
+    pair = _with_metrics(data, pair, found)
     workload = _workload(data, pair, found)
     if workload is not None:
         workload = _with_prompts(workload, (folder, FilePath(pair.settings_file).parent, FilePath.cwd()), found)
@@ -104,6 +106,21 @@ def _workload(data: Mapping[str, object], pair: ConfigPair, found: list[Found]) 
     except LabError as problem:
         found += [(("workload",), finding) for finding in problem.findings]
     return None
+
+
+def _with_metrics(data: Mapping[str, object], pair: ConfigPair, found: list[Found]) -> ConfigPair:
+    """The pair as it is stored with the experiment: what [metrics] asks for stands in it."""
+    table = data.get("metrics")
+    for name, value in table.items() if isinstance(table, Mapping) else ():
+        where: Path = ("metrics", name)
+        if name not in _METRICS:
+            params = {"key": f"metrics.{name}", "nearest": nearest_name(name, _METRICS, 0.5)}
+            found.append((where, _misplaced(name, "metrics", Finding("unknown-key", params=params))))
+        elif (problem := value_problem(lab_keys()[name], value)) is not None:
+            found.append((where, problem))
+        else:
+            pair = pair.with_knobs({name: cast(Scalar, value)})
+    return pair
 
 
 def _with_prompts(workload: Workload, folders: Sequence[FilePath | None], found: list[Found]) -> Workload:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab.engine.catalogue import Catalogue
 from lab.engine.definition import EngineDefinition
-from lab.engine.flags import to_flags
+from lab.engine.flags import observing, to_flags
 from lab.engine.model import ModelRef
 from lab.engine.overlays import Overlay, apply_overlays
 from lab.findings import Finding
@@ -71,7 +71,11 @@ def build_command(
     }
     chosen = devices if devices is not None else _text(knobs.get("devices"))
     return EngineCommand(
-        argv=(*(part.format_map(places) for part in definition.command), *flags.arguments),
+        argv=(
+            *(part.format_map(places) for part in definition.command),
+            *flags.arguments,
+            *observing(definition, used, catalogue),
+        ),
         environment=engine_environment(definition, variables, model, chosen),
         overlays=overlays,
         findings=(*warnings, *flags.findings, *((model.problem,) if model.problem else ())),

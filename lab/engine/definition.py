@@ -47,6 +47,13 @@ class Absent(_Part):
     code: str = "knob-absent"
 
 
+class Observe(_Part):
+    """A switch that makes the engine tell more about each request; `unless` is one that it refuses together with it."""
+
+    flag: str
+    unless: str | None = None
+
+
 class OverlayRule(_Part):
     """How a kind of host differs: a default, an upper bound, or a multiple with what replaces anything else."""
 
@@ -133,6 +140,7 @@ class EngineDefinition(_Part):
     flags: dict[str, str | Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default_factory=dict)
     request_fields: dict[str, str] = Field(default_factory=dict)
     absent: dict[str, Absent] = Field(default_factory=dict)
+    observe: list[Observe] = Field(default_factory=list)
     overlay: list[OverlayRule] = Field(default_factory=list)
     ready: Ready
     client: ClientPaths = ClientPaths()

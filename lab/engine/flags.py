@@ -40,6 +40,16 @@ def to_flags(
     return FlagSet(tuple(arguments), values, tuple(findings))
 
 
+def observing(
+    definition: EngineDefinition, knobs: Mapping[str, Scalar], catalogue: Catalogue | None
+) -> tuple[str, ...]:
+    """Switches for more detailed answers, of those that the engine has and that the knobs leave open."""
+    known = {name.replace("-", "_"): value for name, value in knobs.items()}
+    chosen = [each for each in definition.observe if each.flag not in known and not known.get(each.unless or "")]
+    found = [catalogue.find(each.flag) for each in chosen] if catalogue is not None else []
+    return tuple(flag.flag for flag in found if flag is not None)
+
+
 def _refusal(
     definition: EngineDefinition, catalogue: Catalogue | None, key: str, value: Scalar, *, explicit: bool
 ) -> Finding | None:

@@ -194,3 +194,11 @@ def test_every_code_has_words():
     for path in [*(ROOT / "lab/configs").glob("*.py"), *(ROOT / "lab/export").glob("*.py")]:
         used |= set(re.findall(r'(?:Finding|error|_say)\(\s*(?:\([^)]*\), )?"([a-z0-9-]+)"', path.read_text()))
     assert used and used <= set(messages())
+
+
+@pytest.mark.parametrize(
+    ("rate", "codes"), [("1", []), ("10", []), ("0.5", ["out-of-range"]), ("20", ["out-of-range"])]
+)
+def test_telemetry_is_read_one_to_ten_times_a_second(live, rate, codes):
+    text = live.config_text.replace("sample_hz = 1\n", f"sample_hz = {rate}\n")
+    assert [f.code for f in check_pair(replace(live, config_text=text)) if f.severity == "error"] == codes

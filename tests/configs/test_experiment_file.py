@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 
 import pytest
@@ -189,3 +190,20 @@ def test_broken_preset_does_not_hide_the_others(tmp_path):
     (tmp_path / "experiments" / "a.toml").write_text("name = ")
     (tmp_path / "experiments" / "b.toml").write_text('name = "B"\nquestion = "q"\n')
     assert [(p.name, p.question) for p in list_presets(tmp_path)] == [("a", ""), ("B", "q")]
+
+
+def test_an_experiment_may_have_a_sampling_rate_of_its_own(live):
+    experiment, findings = read(live, BURST + "[metrics]\nsample_hz = 10\n[[arm]]\n")
+    assert findings == ()
+    assert tomllib.loads(experiment.config_text)["metrics"]["sample_hz"] == 10
+    assert experiment.settings_text == live.settings_text
+
+
+def test_a_sampling_rate_outside_its_range_is_found_at_its_line(live):
+    assert errors(live, BURST + "[metrics]\nsample_hz = 11\n[[arm]]\n") == [("out-of-range", 6, 1)]
+    assert errors(live, BURST + '[metrics]\nsample_hz = "2"\n[[arm]]\n') == [("wrong-type", 6, 1)]
+    found = read(live, BURST + "[metrics]\nsample_hertz = 2\n[[arm]]\n")[1]
+    assert [(f.code, f.params["key"], f.params["nearest"]) for f in found] == [
+        ("unknown-key", "metrics.sample_hertz", "sample_hz")
+    ]
+    assert errors(live, "metrics = 3\n" + BURST + "[[arm]]\n") == [("not-a-table", 1, 1)]

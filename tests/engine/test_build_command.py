@@ -206,3 +206,30 @@ def test_gpus_are_chosen_by_the_variable(vllm: EngineDefinition, knobs: dict[str
     built = command(vllm, {**knobs, "tensor_parallel_size": 2}, devices=devices)
     assert built.environment["CUDA_VISIBLE_DEVICES"] == "0,1"
     assert built.argv[-2:] == ("--tensor-parallel-size", "2")
+
+
+def _with_switches(*names: str) -> Catalogue:
+    more = tuple(Flag(name=name, flag=f"--{name.replace('_', '-')}", type="bool") for name in names)
+    return CATALOGUE.model_copy(update={"flags": (*CATALOGUE.flags, *more)})
+
+
+DETAILS, METRICS = "enable_prompt_tokens_details", "enable_per_request_metrics"
+
+
+def test_an_engine_that_can_tell_more_about_each_request_is_asked_to(vllm: EngineDefinition) -> None:
+    built = command(vllm, {"max_num_seqs": 8}, catalogue=_with_switches(DETAILS, METRICS))
+    assert built.shown.endswith("--max-num-seqs 8 --enable-prompt-tokens-details --enable-per-request-metrics")
+    assert dict(built.flags) == {"max_num_seqs": 8}
+
+
+def test_switches_that_the_engine_lacks_or_refuses_are_left_out(vllm: EngineDefinition) -> None:
+    assert "--enable" not in command(vllm, {}, catalogue=CATALOGUE).shown
+    assert "--enable" not in command(vllm, {}).shown
+    quiet = command(vllm, {"disable_log_stats": True}, catalogue=_with_switches(DETAILS, METRICS))
+    assert METRICS.replace("_", "-") not in quiet.shown
+    assert "--enable-prompt-tokens-details" in quiet.argv
+
+
+def test_a_switch_that_the_pair_sets_is_not_set_twice(vllm: EngineDefinition) -> None:
+    built = command(vllm, {"enable-prompt-tokens-details": True}, catalogue=_with_switches(DETAILS))
+    assert built.argv.count("--enable-prompt-tokens-details") == 1
