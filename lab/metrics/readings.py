@@ -92,7 +92,12 @@ def _points(telemetry: Telemetry, series: str) -> list[tuple[float, float]]:
 
 
 def telemetry_marks(telemetry: Telemetry, span: Span | None) -> Iterator[Mark]:
-    """One mark for the longest gap in any sampled series; none where the gap is a matter of the sampling rate."""
+    """Whether the engine was restarted meanwhile, and the longest gap in any sampled series.
+
+    A gap that is a matter of the sampling rate is none.
+    """
+    if _restarted(telemetry):
+        yield Mark(code="engine-restarted")
     if span is None:
         return
     names = sorted({s.series for s in telemetry.samples})
@@ -100,6 +105,12 @@ def telemetry_marks(telemetry: Telemetry, span: Span | None) -> Iterator[Mark]:
     seconds, series = max(gaps, default=((span.end_ms - span.start_ms) / 1000, None))
     if seconds > telemetry.longest_gap_s:
         yield Mark(code="telemetry-gap", params={"seconds": round(seconds, 1), "series": series})
+
+
+def _restarted(telemetry: Telemetry) -> bool:
+    """A running total only falls where the process that counts began anew."""
+    totals = {s.series for s in telemetry.samples if s.series.endswith("_total")}
+    return any(later < earlier for name in totals for (_, earlier), (_, later) in pairwise(_points(telemetry, name)))
 
 
 def _worst_gap_s(times_ms: Sequence[float], span: Span) -> float:

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from lab.configs.pair import ConfigPair
 from lab.findings import LabError
 from lab.load.supervisor import run_load
-from lab.metrics import summarise
+from lab.metrics import Telemetry, summarise
+from lab.records.plan import Experiment
 from lab.records.request import LoadResult
 from lab.records.sample import Sample
 from lab.records.summary import Summary
@@ -26,7 +28,6 @@ from lab.runner.watch import Watch
 from lab.store import TrialWork, save_measurement, set_trial_state
 from lab.telemetry import Sampler
 
-SAMPLE_EVERY_S = 1.0
 DYING_S = 3.0
 DEATH_SHOWS_AS = frozenset({"server", "connection-lost", "refused", "truncated", "stream-error"})
 _log = logging.getLogger(__name__)
@@ -51,7 +52,8 @@ def measure_stage(site: Site, work: TrialWork, target: TrialTarget, count: Stage
     unsettled = target.settle(watch)
     before = target.counters()
     started_at = datetime.now(UTC)
-    with _sampled(site, work, target) as sampler:
+    interval_s = sample_interval_s(work.experiment)
+    with _sampled(site, work, target, interval_s) as sampler:
         result = _load(site, work, target, count, watch)
         samples = sampler.stop()
     after = target.counters()
@@ -61,9 +63,16 @@ def measure_stage(site: Site, work: TrialWork, target: TrialTarget, count: Stage
         workload=work.experiment.workload,
         cache_hit_ratio=before.hit_ratio_until(after),
         extra_marks=(*target.marks, *unsettled, *before.marks_until(after)),
+        telemetry=Telemetry(samples, interval_s, sampler.clock_ms(result.clock_ns)),
     )
     _store(site, work, count.stage, result, summary, samples, started_at)
     return summary
+
+
+def sample_interval_s(experiment: Experiment) -> float:
+    """Seconds between two readings of telemetry, as the experiment's config asks for; one where it says nothing."""
+    asked = ConfigPair(experiment.settings_text, experiment.config_text).lab_values().get("sample_hz")
+    return 1 / float(asked) if isinstance(asked, int | float) and asked > 0 else 1.0
 
 
 def load_job(work: TrialWork, target: TrialTarget, stage: Stage) -> LoadJob:
@@ -115,7 +124,7 @@ def _wait_for_death(target: TrialTarget) -> None:
 
 
 @contextmanager
-def _sampled(site: Site, work: TrialWork, target: TrialTarget) -> Iterator[Sampler]:
+def _sampled(site: Site, work: TrialWork, target: TrialTarget, interval_s: float) -> Iterator[Sampler]:
     observed = target.observed
     metrics = observed.definition.metrics if observed is not None else None
     out = site.env.run_dir.absolute() / "telemetry" / f"trial-{work.trial_id}-{work.attempt}.jsonl"
@@ -123,7 +132,7 @@ def _sampled(site: Site, work: TrialWork, target: TrialTarget) -> Iterator[Sampl
     sampler.start(
         observed.metrics_url if observed is not None else None,
         target.gpu_indices,
-        SAMPLE_EVERY_S,
+        interval_s,
         out,
         None if metrics is None else metrics.series,
     )

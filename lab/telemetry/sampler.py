@@ -25,6 +25,7 @@ class Sampler:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
         self._out: Path | None = None
+        self._zero_ns: int | None = None
 
     def start(
         self,
@@ -44,12 +45,17 @@ class Sampler:
             series=dict(VLLM_SERIES if series is None else series),
         )
         self._out = out
+        self._zero_ns = job.zero_ns
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
             out.unlink(missing_ok=True)
             self._process = _start(job)
         except OSError:
             _log.exception("no telemetry for this measurement")
+
+    def clock_ms(self, clock_ns: int | None) -> float | None:
+        """A moment of the host's monotonic clock as the samples count it; None before the start and for None."""
+        return None if clock_ns is None or self._zero_ns is None else (clock_ns - self._zero_ns) / 1e6
 
     def stop(self) -> tuple[Sample, ...]:
         """End the process and give all samples in the order of time, none where there are none; can be called again."""

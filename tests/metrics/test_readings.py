@@ -80,3 +80,11 @@ def test_summaries_stored_before_these_fields_still_load() -> None:
     new = {"steady_s", "steady_tokens_per_s", "longest_stall_ms", "looping_ratio", "kv_peak_ratio", "energy_j"}
     old = {name: value for name, value in stored.items() if name not in {*new, "joules_per_token"}}
     assert Summary.model_validate(old).energy_j is None
+
+
+def test_a_running_total_that_falls_tells_of_a_restart() -> None:
+    steady = series("generation_tokens_total", {s: 100.0 * s for s in range(14)})
+    assert "engine-restarted" not in {m.code for m in summary_of(steady).marks}
+    fallen: dict[float, float | None] = {s: 100.0 * s for s in range(14)} | {6: None, 7: 3.0}
+    assert "engine-restarted" in {m.code for m in summary_of(series("generation_tokens_total", fallen)).marks}
+    assert "engine-restarted" not in {m.code for m in summary_of(series("requests_running", fallen)).marks}
