@@ -93,6 +93,7 @@ class ClientPaths(_Part):
     running_metric: str = "vllm:num_requests_running"
     waiting_metric: str = "vllm:num_requests_waiting"
     reset_path: str = "/reset_prefix_cache"
+    health_path: str = "/health"
 
 
 class Metrics(_Part):

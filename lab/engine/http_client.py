@@ -13,6 +13,7 @@ from lab.findings import error
 from lab.host.metrics_page import read_metrics
 
 _TIMEOUT = httpx.Timeout(10.0, connect=2.0)
+_HEALTH_TIMEOUT = httpx.Timeout(3.0, connect=1.0)
 # vLLM gathers facts about the whole system for /server_info, which takes long on a busy host
 _SLOW_TIMEOUT = httpx.Timeout(120.0, connect=2.0)
 
@@ -74,6 +75,11 @@ class EngineClient:
         # vLLM answers 200 to a failed reset too and says so in the body, which older releases leave empty
         told = answer.json().get("success", True) if answer.content else True
         return bool(answer.is_success and told)
+
+    def is_well(self) -> bool | None:
+        """Whether the server says that it can serve; None where it has no such endpoint."""
+        answer = self._client_request("GET", self._paths.health_path, _HEALTH_TIMEOUT)
+        return None if answer.status_code in (404, 405) else answer.is_success
 
     def get_json(self, path: str) -> Mapping[str, Any] | None:
         """A JSON object, None where the server has no such path."""

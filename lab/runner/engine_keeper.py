@@ -16,6 +16,7 @@ from lab.engine.readiness import EngineFailed, wait_ready
 from lab.findings import LabError
 from lab.records.states import LaunchState
 from lab.records.summary import Mark
+from lab.runner.dying import says_it_is_dead
 from lab.runner.engine_failures import death_of, start_failure
 from lab.runner.engine_request import LOOPBACK, EngineRequest, choose_port, engine_command
 from lab.runner.outcome import TrialFailed, failed, failed_by
@@ -137,7 +138,8 @@ class EngineKeeper:
         if request.port not in (None, engine.command.port):
             return False
         wanted = engine_command(self._site, request, engine.command.port)
-        return (wanted.argv, wanted.environment) == (engine.command.argv, engine.command.environment)
+        same = (wanted.argv, wanted.environment) == (engine.command.argv, engine.command.environment)
+        return same and not says_it_is_dead(engine)
 
     def _launch(self, request: EngineRequest, cancelled: Callable[[], bool]) -> RunningEngine:
         command = engine_command(self._site, request, choose_port(request.port))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +27,6 @@ from lab.runner.watch import Watch
 from lab.store import TrialWork, save_measurement, set_trial_state
 from lab.telemetry import Sampler
 
-DYING_S = 3.0
 DEATH_SHOWS_AS = frozenset({"server", "connection-lost", "refused", "truncated", "stream-error"})
 _log = logging.getLogger(__name__)
 
@@ -107,20 +105,11 @@ def _load(site: Site, work: TrialWork, target: TrialTarget, count: StageCount, w
     except LabError as problem:
         # Ctrl-C in a terminal reaches the loader too
         watch.raise_if_due()
-        target.raise_if_dead()
+        target.raise_if_dead(False)
         raise failed_by(problem.findings[0], "load-failed") from problem
     watch.raise_if_due()
-    if target.launch_id is not None and any(record.failure in DEATH_SHOWS_AS for record in result.records):
-        _wait_for_death(target)
-    target.raise_if_dead()
+    target.raise_if_dead(any(record.failure in DEATH_SHOWS_AS for record in result.records))
     return result
-
-
-def _wait_for_death(target: TrialTarget) -> None:
-    """An engine whose core died answers with errors for a moment before its process ends."""
-    deadline = time.monotonic() + DYING_S
-    while target.alive() and time.monotonic() < deadline:
-        time.sleep(0.05)
 
 
 @contextmanager

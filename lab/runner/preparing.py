@@ -17,6 +17,7 @@ from lab.findings import LabError
 from lab.load.probe import ProbeReport, probe_server
 from lab.plan import arm_pair
 from lab.records.summary import Mark
+from lab.runner.dying import is_dying
 from lab.runner.engine_keeper import EngineKeeper, RunningEngine
 from lab.runner.engine_request import engine_request
 from lab.runner.outcome import TrialFailed, failed, failed_by
@@ -76,8 +77,9 @@ class Targets:
             alive=self._keeper.alive,
         )
 
-    def _raise_if_dead(self) -> None:
-        if not self._keeper.alive():
+    def _raise_if_dead(self, failing: bool) -> None:
+        engine = self._keeper.engine
+        if engine is None or not self._keeper.alive() or (failing and is_dying(engine)):
             raise self._keeper.death()
 
     def _gateway(self, work: TrialWork, pair: ConfigPair) -> TrialTarget:

@@ -43,7 +43,7 @@ def always_alive() -> bool:
     return True
 
 
-def never_dead() -> None:
+def never_dead(_failing: bool) -> None:
     """The same for the question why it died."""
 
 
@@ -70,7 +70,8 @@ class TrialTarget:
     launch_id: int | None = None
     # both are asked of engines only: a server of someone else's shows its failures in the requests
     alive: Callable[[], bool] = always_alive
-    raise_if_dead: Callable[[], None] = never_dead
+    # told whether requests failed as they do when an engine dies
+    raise_if_dead: Callable[[bool], None] = never_dead
 
     def settle(self, watch: Watch) -> tuple[Mark, ...]:
         """Empty the prefix cache and wait until nothing runs; marks say where that could not be had.

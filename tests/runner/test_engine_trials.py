@@ -7,6 +7,8 @@ import signal
 import socket
 import time
 
+import psutil
+
 from lab.host.process_identity import group_members
 from lab.messages import word_message
 from lab.store import add_intent, get_intent, list_launches
@@ -140,3 +142,25 @@ def test_a_served_engine_that_dies_is_shown_as_failed(lab: Lab) -> None:
     os.kill(launch.pid, signal.SIGKILL)
     wait_for(lambda: list_launches(lab.store)[0].state == "failed")
     assert list_launches(lab.store)[0].failure == "engine-died"
+
+
+def test_an_engine_whose_core_died_fails_its_trial_although_its_api_process_lingers(lab: Lab) -> None:
+    # vLLM's API process looks every 5 s whether its core lives; until then it answers, with errors
+    lab.engine_behaves(core_and_worker=True, gap_ms=100, lingers_s=5.5)
+    experiment = lab.queue(TWO_ARMS, tokens=20)
+    lab.start_runner()
+    lab.wait_state(experiment, "measuring")
+    launch = list_launches(lab.store)[0]
+    core = next(pid for pid in group_members(launch.pgid or 0) if "core" in psutil.Process(pid).cmdline())
+    os.kill(core, signal.SIGKILL)
+    view = lab.run_until_ended(experiment)
+    assert [(trial.state, trial.failure) for trial in view.trials] == [("failed", "engine-died"), ("done", None)]
+    assert [row.arm_name for row in view.measurements] == ["many"]
+    wait_for(lambda: nothing_is_left(lab))
+
+
+def test_requests_that_fail_on_an_engine_that_is_well_are_its_trials_result(lab: Lab) -> None:
+    lab.engine_behaves(core_and_worker=True, fail_status=500)
+    view = lab.run_until_ended(lab.queue('[[arm]]\nname = "engine"\n'))
+    assert (view.trials[0].state, view.trials[0].failure) == ("failed", "all-requests-failed")
+    assert view.measurements[0].summary.failed == {"server": 4}

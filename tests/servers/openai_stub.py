@@ -4,6 +4,8 @@
 
 Prints its port, then serves until it is ended. How it behaves stands in the environment variable OPENAI_STUB as JSON,
 with the keys of `Behaviour`; vLLM's --port and --served-model-name are taken, other flags are only looked up there.
+With `core_and_worker` it is three processes in one group, which die as vLLM's do: an API process that lingers after its
+core has died and answers with errors, a core that ends with its worker, children that outlive their parent.
 `GET /stats` lists the completions it was asked for. Standard library only.
 """
 
@@ -12,6 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -31,6 +35,10 @@ class Behaviour:
     die_with_flag: str | None = None  # … but only where this text is among its arguments
     last_words: list[str] = field(default_factory=list)  # printed to stderr when it dies or refuses to start
     refuse_start: bool = False
+    opens_after_s: float = 0.0
+    core_and_worker: bool = False
+    lingers_s: float = 0.5  # how long the API process outlives its core
+    stop_takes_s: float = 0.0  # from SIGTERM to the end, for each of the processes
 
 
 @dataclass
@@ -50,12 +58,13 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def __init__(self, port: int, served: str, behaviour: Behaviour) -> None:
-        super().__init__(("127.0.0.1", port), Handler)
+        super().__init__(("127.0.0.1", port), Handler, bind_and_activate=False)
         self.served = served
         self.behaviour = behaviour
         self.lock = threading.Lock()
         self.seen: list[Seen] = []
         self.running = 0
+        self.core_died = False
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -70,6 +79,8 @@ class Handler(BaseHTTPRequestHandler):
             lines = [f'vllm:num_requests_running{{engine="0"}} {self.server.running}.0']
             lines += ['vllm:num_requests_waiting{engine="0"} 0.0', 'vllm:prefix_cache_queries_total{engine="0"} 0.0']
             self._send(200, "\n".join([*lines, ""]), "text/plain")
+        elif self.path == "/health":
+            self._send(503 if self.server.core_died else 200, "")
         elif self.path == "/stats":
             self._send(200, json.dumps([asdict(each) for each in self.server.seen]))
         elif self.path == "/v1/models" and self._may_come():
@@ -100,6 +111,9 @@ class Handler(BaseHTTPRequestHandler):
             number = len(self.server.seen)
         if number == behaviour.die_at_request and (behaviour.die_with_flag or "") in " ".join(sys.argv):
             die(behaviour)
+        if self.server.core_died:
+            self._send(500, '{"error":{"message":"EngineCore encountered an issue."}}')
+            return
         if behaviour.fail_status is not None and tokens > 2:
             self._send(behaviour.fail_status, '{"error":{"message":"broken on purpose"}}')
             return
@@ -127,14 +141,21 @@ class Handler(BaseHTTPRequestHandler):
         for number in range(tokens):
             if number:
                 time.sleep(behaviour.gap_ms / 1000)
+            if self.server.core_died:
+                self._write('{"error":{"message":"EngineCore encountered an issue.","code":500}}')
+                break
             self._event({"content": f" w{number}"})
             seen.sent += 1
+        else:
+            self._finish(seen, tokens)
+        self._write("[DONE]")
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _finish(self, seen: Seen, tokens: int) -> None:
         self._event({}, finish="length")
         prompt_tokens = len(seen.prompt.split())
         total = {"prompt_tokens": prompt_tokens, "completion_tokens": tokens, "total_tokens": prompt_tokens + tokens}
         self._write(json.dumps({"id": "c1", "object": "chat.completion.chunk", "choices": [], "usage": total}))
-        self._write("[DONE]")
-        self.wfile.write(b"0\r\n\r\n")
 
     def _event(self, delta: dict[str, str], finish: str | None = None) -> None:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
@@ -168,15 +189,55 @@ def die(behaviour: Behaviour) -> None:
     os._exit(1)
 
 
+def start_child(role: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, __file__, "--role", role])
+
+
+def end_with_core(server: Server) -> None:
+    """As vLLM's watchdog: the requests fail at once, the process ends some time later."""
+    start_child("core").wait()
+    server.core_died = True
+    time.sleep(server.behaviour.lingers_s)
+    sys.stderr.write("EngineDeadError: EngineCore encountered an issue.\n")
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def be_child(role: str) -> None:
+    if role == "core":
+        start_child("worker").wait()
+        os._exit(1)
+    while True:
+        time.sleep(3600)
+
+
+def end_slowly(behaviour: Behaviour) -> None:
+    def end(_number: int, _frame: object) -> None:
+        time.sleep(behaviour.stop_takes_s)
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--role", default="api")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--served-model-name", default="stub-model")
     told, _ = parser.parse_known_args()
     behaviour = Behaviour(**json.loads(os.environ.get("OPENAI_STUB", "{}")))
     if behaviour.refuse_start and (behaviour.die_with_flag or "") in " ".join(sys.argv):
         die(behaviour)
+    if behaviour.stop_takes_s:
+        end_slowly(behaviour)
+    if told.role != "api":
+        be_child(told.role)
     server = Server(told.port, told.served_model_name, behaviour)
+    if behaviour.core_and_worker:
+        threading.Thread(target=end_with_core, args=(server,), daemon=True).start()
+    time.sleep(behaviour.opens_after_s)
+    server.server_bind()
+    server.server_activate()
     sys.stdout.write(f"{server.server_address[1]}\n")
     sys.stdout.flush()
     server.serve_forever()
