@@ -10,7 +10,7 @@ import streamlit as st
 from lab.configs.pair import ConfigPair, pair_hash, read_pair
 from lab.engine.definition import EngineDefinition, load_definition
 from lab.findings import LabError, has_errors
-from pages.components.command import command_panel
+from pages.components.command import command_lines, pair_command, without_repeats
 from pages.components.context import environment, header, show_findings
 from pages.components.i18n import N_, _
 from pages.components.knob_form import knob_form
@@ -121,12 +121,15 @@ def _consequences(config_dir: Path, base: ConfigPair, current: ConfigPair) -> No
     added = new_errors(checked(base), findings)
     if diff:
         _buttons(config_dir, base, current, added)
-    findings_panel(findings)
-    st.subheader(_("Engine command"), anchor=False)
     if has_errors(findings):
+        findings_panel(findings)
+        st.subheader(_("Engine command"), anchor=False)
         st.caption(_("Shown when the checks find no error."))
-    else:
-        command_panel(current)
+        return
+    definition, command = pair_command(current)
+    findings_panel(tuple(without_repeats((*findings, *command.findings))))
+    st.subheader(_("Engine command"), anchor=False)
+    command_lines(current, definition, command)
 
 
 def _buttons(config_dir: Path, base: ConfigPair, current: ConfigPair, added: int) -> None:

@@ -107,7 +107,7 @@ def one_launch(launch: LaunchRow) -> None:
     with log:
         log_view(launch.log_path, key=f"log-{launch.id}")
     with command:
-        st.code(readable(launch.argv), language="bash", wrap_lines=True)
+        st.code(readable(launch.argv), language=None, wrap_lines=True)
         variables = ", ".join(f"`{name}`" for name in launch.environment_names)
         st.caption(_("Variables of its environment (names only): {names}").format(names=variables))
 

@@ -244,12 +244,15 @@ def _right_type(kind: Kind, value: object) -> bool:
     return isinstance(value, int) or (kind == "float" and isinstance(value, float) and math.isfinite(value))
 
 
+_PERCENT_FROM = 10  # 90 is meant as 90 %; 1.7 is just too much
+
+
 def _range_problem(knob: Knob, value: float, params: Mapping[str, Param]) -> Finding | None:
     low, high = knob.minimum, knob.maximum
     if (low is None or value >= low) and (high is None or value <= high):
         return None
     nearest = low if low is not None and value < low else high
-    if knob.unit == "ratio" and high == 1.0 and 1 < value <= 100:
+    if knob.unit == "ratio" and high == 1.0 and _PERCENT_FROM <= value <= 100:
         nearest = value / 100
     bounds = {"minimum": _number(knob, low), "maximum": _number(knob, high), "nearest": _number(knob, nearest)}
     return Finding("out-of-range", params={**params, **bounds})

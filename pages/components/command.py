@@ -54,14 +54,19 @@ def command_panel(pair: ConfigPair, kind: str = ENGINE) -> bool:
     definition, command = pair_command(pair, kind)
     findings = (*check_pair(pair), *command.findings)
     show_findings(without_repeats(findings))
-    st.code(readable(command.argv), language="bash", wrap_lines=True)
+    command_lines(pair, definition, command)
+    return not has_errors(findings)
+
+
+def command_lines(pair: ConfigPair, definition: EngineDefinition, command: EngineCommand) -> None:
+    """The command as it will be run, its environment, and where this host differs from the pair."""
+    st.code(readable(command.argv), language=None, wrap_lines=True)
     if "port" not in pair.engine_knobs():
         st.caption(_("A free port is chosen at the start; {port} stands for it here.").format(port=EXAMPLE_PORT))
     ours = " ".join(f"`{name}={value}`" for name, value in sorted(definition.environment.set.items()))
     if ours:
         st.caption(_("Set in its environment: {variables}").format(variables=ours))
     overlay_table(command)
-    return not has_errors(findings)
 
 
 def without_repeats(findings: Iterable[Finding]) -> list[Finding]:

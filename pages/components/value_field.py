@@ -46,17 +46,11 @@ def value_field(field: Field, reading: Reading, key: str) -> Any:
 
 def _number(field: Field, reading: Reading, key: str) -> int | float | None:
     cast = int if field.kind == "int" else float
-    low, high = field.minimum, field.maximum
-    if reading.shown is not None:  # a value out of range must open as well
-        low = None if low is not None and reading.shown < low else low
-        high = None if high is not None and reading.shown > high else high
     # with a value of its own Streamlit's field could not be emptied; the session gives it the value instead
     if key not in st.session_state:
         st.session_state[key] = reading.shown
     value = st.number_input(
         field.label,
-        min_value=None if low is None else cast(low),
-        max_value=None if high is None else cast(high),
         value=None,
         step=cast(field.step or (1 if field.kind == "int" else 0.01)),
         format="%d" if field.kind == "int" else "%g",
@@ -66,7 +60,21 @@ def _number(field: Field, reading: Reading, key: str) -> int | float | None:
         persist_state="session",
     )
     # the browser adds steps in binary: 0.9 + 0.01 must not become 0.9100000000000001
-    return float(f"{value:.10g}") if isinstance(value, float) else value
+    value = float(f"{value:.10g}") if isinstance(value, float) else value
+    _say_out_of_range(field, value)
+    return value
+
+
+def _say_out_of_range(field: Field, value: float | None) -> None:
+    """In the reader's language and with the value kept: the widget's own bounds keep it back without a word."""
+    if value is None:
+        return
+    if field.minimum is not None and value < field.minimum:
+        st.caption(_(":red[{value} is too low: at least {low}.]").format(value=f"{value:g}", low=f"{field.minimum:g}"))
+    if field.maximum is not None and value > field.maximum:
+        st.caption(
+            _(":red[{value} is too high: at most {high}.]").format(value=f"{value:g}", high=f"{field.maximum:g}")
+        )
 
 
 def _switch(field: Field, reading: Reading, key: str) -> bool | None:

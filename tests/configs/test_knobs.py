@@ -91,7 +91,7 @@ def test_text_becomes_a_value_of_the_right_type(name, text, value):
     ("name", "text", "code", "nearest"),
     [
         ("gpu_memory_utilization", "0", "out-of-range", 0.01),
-        ("gpu_memory_utilization", "1.2", "out-of-range", 0.012),
+        ("gpu_memory_utilization", "1.2", "out-of-range", 1.0),
         ("gpu_memory_utilization", "90", "out-of-range", 0.9),
         ("gpu_memory_utilization", "-0.1", "out-of-range", 0.01),
         ("gpu_memory_utilization", "nan", "wrong-type", None),

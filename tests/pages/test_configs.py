@@ -71,7 +71,10 @@ def fine(app: AppTest) -> AppTest:
     return app
 
 
-def test_the_live_pair_opens_without_a_change_or_an_error(open_page: Callable[..., AppTest]) -> None:
+def test_the_live_pair_opens_without_a_change_or_an_error(own_place: Path, open_page: Callable[..., AppTest]) -> None:
+    model = own_place / "run" / "models" / "smollm2-135m-instruct"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
     app = fine(open_page("configs"))
     assert "Nothing is changed" in texts(app)
     assert "Nothing is wrong with these two files" in texts(app)
@@ -256,3 +259,23 @@ def test_the_key_is_named_but_never_shown(
 def test_the_page_speaks_chinese(open_page: Callable[..., AppTest]) -> None:
     app = fine(open_page("configs", lang="zh"))
     assert app.title[0].value == "配置"
+
+
+def test_a_number_out_of_range_is_named_at_its_field_and_cannot_be_saved(
+    put: Put, open_page: Callable[..., AppTest]
+) -> None:
+    put()
+    app = fine(open_page("configs"))
+    field(app.number_input, "Memory share").set_value(1.7).run()
+    assert "1.7 is too high: at most 1." in texts(fine(app))
+    assert "is 1.7, outside 0.01 … 1.0" in texts(app)
+    assert field(app.button, "Save").disabled
+    field(app.number_input, SEQUENCES).set_value(0).run()
+    assert "0 is too low: at least 1." in texts(fine(app))
+
+
+def test_a_model_that_is_not_there_is_a_check_that_fails(put: Put, open_page: Callable[..., AppTest]) -> None:
+    put(SETTINGS.replace("smollm2-135m-instruct", "/no/such/model"))
+    app = fine(open_page("configs"))
+    assert "The model folder /no/such/model does not exist" in texts(app)
+    assert "Nothing is wrong" not in texts(app)
