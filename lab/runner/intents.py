@@ -37,6 +37,7 @@ def obey(site: Site, keeper: EngineKeeper) -> Wishes:
             serve = intent if intent.kind == "serve" else None
             if intent.kind == "stop-engine":
                 keeper.end()
+                site.heartbeat.show(state="idle", detail=None)
                 close_intent(site.store, intent.id, "done")
     return Wishes(shutdown, serve)
 

@@ -11,7 +11,7 @@ import psutil
 
 from lab.host.process_identity import group_members
 from lab.messages import word_message
-from lab.store import add_intent, get_intent, list_launches
+from lab.store import add_intent, get_host, get_intent, list_launches
 from tests.runner.labs import Lab, StubServer, wait_for
 
 TWO_ARMS = '[[arm]]\nname = "one"\nset = { max_num_seqs = 1 }\n[[arm]]\nname = "many"\n'
@@ -121,6 +121,7 @@ def test_a_served_engine_stays_until_someone_stops_it(lab: Lab) -> None:
     wait_for(lambda: get_intent(lab.store, stop).outcome == "done")  # type: ignore[union-attr]
     assert list_launches(lab.store)[0].state == "stopped"
     assert nothing_is_left(lab)
+    wait_for(lambda: (host := get_host(lab.store, lab.host)) is not None and host.runner_state == "idle")
 
 
 def test_a_trial_takes_the_place_of_a_served_engine_that_differs(lab: Lab) -> None:
