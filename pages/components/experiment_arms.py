@@ -9,7 +9,7 @@ import streamlit as st
 
 from lab.configs.knobs import Knob, find_knob, knob_table, read_value
 from lab.configs.pair import ConfigPair
-from lab.findings import LabError
+from lab.findings import Finding, LabError
 from lab.records.workload import Scalar
 from pages.components.experiment_preview import gateway_missing
 from pages.components.i18n import _, word_finding
@@ -21,8 +21,8 @@ _PHASES = ("prefill", "decode", "kv_cache", "engine", "request")
 _NOT_SWEPT = ("request_model", "stream", "max_tokens", "host", "port", "devices")
 
 
-def grid(pair: ConfigPair) -> dict[str, list[Scalar]]:
-    """Draw the grid; gives the values of each chosen knob, without those that cannot be read."""
+def grid(pair: ConfigPair) -> tuple[dict[str, list[Scalar]], tuple[Finding, ...]]:
+    """Draw the grid; gives the values of each chosen knob, and what is wrong with those that cannot be read."""
     known = [k.name for k in knob_table().values() if k.phase in _PHASES and k.name not in _NOT_SWEPT]
     chosen = st.multiselect(
         _("Knobs to vary"),
@@ -36,11 +36,12 @@ def grid(pair: ConfigPair) -> dict[str, list[Scalar]]:
     )
     values = pair.knobs()
     sweep: dict[str, list[Scalar]] = {}
+    wrong: list[Finding] = []
     for name in chosen:
-        knob = _find(name, pair)
-        if knob is not None and (found := _values(knob, values)):
+        knob = _find(name, pair, wrong)
+        if knob is not None and (found := _values(knob, values, wrong)):
             sweep[knob.name] = found
-    return sweep
+    return sweep, tuple(wrong)
 
 
 def _knob_title(name: str) -> str:
@@ -48,15 +49,15 @@ def _knob_title(name: str) -> str:
     return name if knob is None else f"{_(knob.label)} · {name}"
 
 
-def _find(name: str, pair: ConfigPair) -> Knob | None:
+def _find(name: str, pair: ConfigPair, wrong: list[Finding]) -> Knob | None:
     try:
         return find_knob(name, pair.dialect)
     except LabError as problem:
-        _say(problem)
+        _say(problem, wrong)
         return None
 
 
-def _values(knob: Knob, current: Mapping[str, Scalar]) -> list[Scalar]:
+def _values(knob: Knob, current: Mapping[str, Scalar], wrong: list[Finding]) -> list[Scalar]:
     """The values to try, as a list of choices where there are some, else as text."""
     label = _("Values of {knob}").format(knob=knob_label(knob))
     now = spelled(current[knob.name]) if knob.name in current else _("not set")
@@ -72,7 +73,7 @@ def _values(knob: Knob, current: Mapping[str, Scalar]) -> list[Scalar]:
         key=key,
         persist_state="session",
     )
-    return _read(knob, str(text or ""))
+    return _read(knob, str(text or ""), wrong)
 
 
 def _pick(label: str, options: Sequence[Any], knob: Knob, key: str, default: Sequence[Any] | None) -> Sequence[Any]:
@@ -88,18 +89,19 @@ def _pick(label: str, options: Sequence[Any], knob: Knob, key: str, default: Seq
     )
 
 
-def _read(knob: Knob, text: str) -> list[Scalar]:
+def _read(knob: Knob, text: str, wrong: list[Finding]) -> list[Scalar]:
     values: list[Scalar] = []
     for part in text.replace("，", ",").split(","):
         if part.strip():
             try:
                 values.append(read_value(knob, part))
             except LabError as problem:
-                _say(problem)
+                _say(problem, wrong)
     return values
 
 
-def _say(problem: LabError) -> None:
+def _say(problem: LabError, wrong: list[Finding]) -> None:
+    wrong.extend(problem.findings)
     for finding in problem.findings:
         st.caption(f":red[{plain_markdown(word_finding(finding))}]")
 

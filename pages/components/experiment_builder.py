@@ -30,7 +30,7 @@ def builder(store: Store, pair: ConfigPair) -> None:
     form, side = st.columns([3, 2], gap="large")
     with form:
         st.markdown(f"**{_('What is compared')}**")
-        sweep = grid(pair)
+        sweep, unreadable = grid(pair)
         st.caption(_("Arms beside the grid"))
         arms = arms_beside(pair)
         st.markdown(f"**{_('What is sent')}**")
@@ -41,7 +41,7 @@ def builder(store: Store, pair: ConfigPair) -> None:
     with side:
         texts = _names(sweep)
         experiment, findings = built({**parts, **texts}, pair)
-        _summary(store, pair, experiment, findings)
+        _summary(store, pair, experiment, findings, unreadable)
 
 
 def built(data: Mapping[str, Any], pair: ConfigPair) -> tuple[Experiment | None, tuple[Finding, ...]]:
@@ -124,11 +124,18 @@ def _plan() -> dict[str, Any]:
     return {"repeats": int(repeats or 1), "order": str(order), "seed": int(seed or 0), "slo": slo, "limits": limits}
 
 
-def _summary(store: Store, pair: ConfigPair, experiment: Experiment | None, findings: Sequence[Finding]) -> None:
+def _summary(
+    store: Store,
+    pair: ConfigPair,
+    experiment: Experiment | None,
+    findings: Sequence[Finding],
+    unreadable: Sequence[Finding],
+) -> None:
+    """`unreadable` stands at its field already; it forbids to queue less than what was asked for."""
     with st.container(border=True):
         st.markdown(f"**{_('What it will do')}**")
         if experiment is not None:
             preview(store, experiment)
             st.markdown(arm_lines(experiment.arms))
         finding_lines([each for each in findings if not of_the_pair(each, pair)])
-        queue_button(experiment, findings, f"{KEY}:queue", _("Queue this experiment"))
+        queue_button(experiment, (*findings, *unreadable), f"{KEY}:queue", _("Queue this experiment"))

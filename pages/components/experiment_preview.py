@@ -61,11 +61,13 @@ def _took(store: Store, experiment: Experiment) -> float | None:
 
 def arm_lines(arms: Sequence[Arm]) -> str:
     """Each arm with what it changes, as a Markdown list."""
-    return "\n".join(f"- **{plain_markdown(arm.name)}** {_difference(arm)}" for arm in arms)
+    return "\n".join(f"- **{plain_markdown(arm.name)}** {_difference(arm)}".rstrip() for arm in arms)
 
 
 def _difference(arm: Arm) -> str:
     changes = ", ".join(f"`{name} = {spelled(value)}`" for name, value in arm.set.items())
+    if arm.set and all(f"{name}={spelled(value)}" in arm.name.split(", ") for name, value in arm.set.items()):
+        return ""  # an arm of a grid: its name says it
     if arm.target == "engine":
         return changes or f":gray[{_('the config pair as it is')}]"
     where = f":gray[{plain_markdown(target_word(arm.target))}]"

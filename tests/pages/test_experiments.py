@@ -107,6 +107,7 @@ def test_a_grid_of_two_knobs_is_built_checked_and_queued(store: Store, open_page
     app.checkbox(key="build:gateway").check().run()
     app.number_input(key="build:repeats").set_value(3).run()
     assert "7 arms × 3 repeats" in texts(fine(app))
+    assert "kv\\_cache\\_dtype=fp8" in texts(app) and "kv_cache_dtype = fp8" not in texts(app)
     app.button(key="build:queue").click().run()
     (view,) = stored(store)
     assert view.row.name == "max_num_seqs × kv_cache_dtype"
@@ -136,6 +137,7 @@ def test_a_value_that_a_knob_cannot_have_is_said(text: str, store: Store, open_p
     app.multiselect(key="build:knobs").set_value(["max_num_seqs"]).run()
     app.text_input(key="build:values:max_num_seqs").set_value(text).run()
     assert ":red[" in texts(fine(app))
+    assert app.button(key="build:queue").disabled
 
 
 def test_an_unknown_knob_is_said_with_the_nearest_one(store: Store, open_page: OpenPage) -> None:
