@@ -26,8 +26,8 @@ def first_experiment() -> None:
         st.subheader(_("Start here: what does continuous batching bring?"), anchor=False)
         st.markdown(
             _(
-                "The lab starts vLLM twice: once serving one request at a time (`max_num_seqs = 1`) and once with "
-                "continuous batching, sends the same requests to both, and shows throughput against P95 TTFT. "
+                "The lab measures vLLM in two ways, twice each: serving one request at a time (`max_num_seqs = 1`), "
+                "and with continuous batching. Both get the same requests; you see throughput against P95 TTFT. "
                 "It takes a few minutes; you may close this tab meanwhile."
             )
         )

@@ -67,12 +67,10 @@ def _progress(experiment_id: int, state: str, measured: int) -> None:
     view = get_experiment(get_store(), experiment_id)
     if (view.row.state, len(view.measurements)) != (state, measured):
         st.rerun()
-    with st.container(border=True):
-        bar, action = st.columns([5, 1], vertical_alignment="center")
-        with bar:
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        with st.container():
             live_progress(view)
-        with action:
-            stop_button(view.row, key=f"results:stop:{experiment_id}")
+        stop_button(view.row, key=f"results:stop:{experiment_id}")
 
 
 def _verdict(view: ExperimentView) -> None:

@@ -62,7 +62,8 @@ def dress(figure: go.Figure, dark: bool, height: int) -> None:
 
 def set_axis(figure: go.Figure, axis: str, title: str, values: Sequence[float], *, log: bool) -> None:
     """Titles an axis; a linear one begins at zero, a logarithmic one is labelled in full at 1, 2 and 5."""
-    options: dict[str, object] = {"title": {"text": title}, "type": "linear", "rangemode": "tozero"}
+    options: dict[str, object] = {"title": {"text": title, "font": {"size": 13}}, "type": "linear"}
+    options |= {"rangemode": "tozero", "tickformat": ","}
     if log:
         low, high = min(values) / 1.4, max(values) * 1.4
         ticks = log_ticks(low, high)

@@ -9,7 +9,7 @@ import streamlit as st
 from lab.findings import LabError
 from lab.store import ExperimentRow, ExperimentView, Store, get_experiment, list_experiments
 from pages.components.i18n import _
-from pages.components.status import local_time, state_word
+from pages.components.status import local_time
 
 PARAMETER = "experiment"
 _SHOWN = 200
@@ -60,4 +60,5 @@ def _row(store: Store, number: int) -> ExperimentRow | None:
 
 
 def _label(row: ExperimentRow) -> str:
-    return f"#{row.id} · {row.name} · {state_word(row.state)} · {local_time(row.created_at)}"
+    # without the state: the browser keeps the label it drew first, and the state would soon be untrue
+    return f"#{row.id} · {row.name} · {local_time(row.created_at)}"

@@ -90,6 +90,8 @@ def progress_text(view: ExperimentView) -> str:
     left = seconds_left(view)
     if left is not None and left >= 1:
         parts.append(_("about {duration} left").format(duration=duration(left)))
+    elif left is None and row.state == "running":
+        parts.append(_("the time left can be told once a trial is done"))
     return " · ".join(parts)
 
 

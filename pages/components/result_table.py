@@ -154,7 +154,14 @@ _WHOLE = (
 )  # fmt: skip
 
 
-_WIDTHS: dict[str, Any] = {"arm": "medium", "stage": 130, "marks": "large", "text": "large", "message": "medium"}
+_WIDTHS: dict[str, Any] = {
+    "arm": 270,
+    "stage": 130,
+    "spread": 150,
+    "marks": "large",
+    "text": "large",
+    "message": "medium",
+}
 
 
 def styled(records: Sequence[Mapping[str, Any]]) -> Any:
