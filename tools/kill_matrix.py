@@ -362,6 +362,9 @@ def main() -> int:
             matrix.open()
             for cell in cells:
                 broken += not _tell(matrix, cell)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     finally:
         if not asked.keep and not broken:
             shutil.rmtree(folder, ignore_errors=True)

@@ -18,8 +18,8 @@ WELL_FOR_S = 1.0
 _POLL_S = 0.1
 
 
-def says_it_is_dead(engine: RunningEngine) -> bool:
-    """Whether its API process answers that it can serve no more; False where it says nothing about it."""
+def cannot_serve(engine: RunningEngine) -> bool:
+    """Whether its API process answers that its core is dead, or does not answer at all."""
     return _is_well(engine) is False
 
 
@@ -27,7 +27,8 @@ def is_dying(engine: RunningEngine) -> bool:
     """Whether an engine under which requests have failed is at its end.
 
     Waits until its process has ended (at most 12 s, so that its log is whole), or until it has said for a second that
-    it is well. One that says nothing gets the whole time; one that lives on and says that it is dead is dying.
+    it is well. A process that lives on all this time counts as dying when it still cannot serve: vLLM's may close its
+    port and then wait for ever for an answer of the dead core.
     """
     deadline = time.monotonic() + DYING_S
     well_since: float | None = None
@@ -42,8 +43,9 @@ def is_dying(engine: RunningEngine) -> bool:
 
 
 def _is_well(engine: RunningEngine) -> bool | None:
+    """None where it answers, but has no word for it."""
     try:
         with EngineClient(engine.root_url, engine.api_key, engine.request.definition.client) as client:
             return client.is_well()
     except LabError:
-        return None
+        return False

@@ -16,7 +16,7 @@ from lab.engine.readiness import EngineFailed, wait_ready
 from lab.findings import LabError
 from lab.records.states import LaunchState
 from lab.records.summary import Mark
-from lab.runner.dying import says_it_is_dead
+from lab.runner.dying import cannot_serve
 from lab.runner.engine_failures import death_of, start_failure
 from lab.runner.engine_request import LOOPBACK, EngineRequest, choose_port, engine_command
 from lab.runner.outcome import TrialFailed, failed, failed_by
@@ -139,7 +139,7 @@ class EngineKeeper:
             return False
         wanted = engine_command(self._site, request, engine.command.port)
         same = (wanted.argv, wanted.environment) == (engine.command.argv, engine.command.environment)
-        return same and not says_it_is_dead(engine)
+        return same and not cannot_serve(engine)
 
     def _launch(self, request: EngineRequest, cancelled: Callable[[], bool]) -> RunningEngine:
         command = engine_command(self._site, request, choose_port(request.port))

@@ -12,6 +12,7 @@ from lab.engine.catalogue import Catalogue, read_catalogue
 from lab.engine.command import EngineCommand, build_command
 from lab.engine.definition import EngineDefinition, load_definition
 from lab.engine.model import ModelRef, find_model
+from lab.engine.port import port_owner
 from lab.findings import Finding, LabError
 from lab.records.workload import Scalar
 from lab.runner.outcome import failed, failed_by
@@ -91,13 +92,17 @@ def engine_command(site: Site, request: EngineRequest, port: int) -> EngineComma
 def choose_port(wanted: int | None) -> int:
     """The wanted port, else a free one of the system's choice.
 
-    Raises `TrialFailed` "port-taken" when something listens on the wanted one.
+    Raises `TrialFailed` "port-taken" when something listens on the wanted one, naming it where that can be read.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, wanted or 0))
         except OSError as problem:
+            owner = port_owner(wanted) if wanted else None
+            if owner is not None and owner.pid is not None:
+                taken = Finding("port-taken", "error", {"port": wanted, "pid": owner.pid, "name": owner.name})
+                raise failed_by(taken, "port-taken") from problem
             raise failed("port-taken", port=wanted, reason=problem.strerror) from problem
         return int(probe.getsockname()[1])
 

@@ -8,6 +8,7 @@ import socket
 import time
 
 import psutil
+import pytest
 
 from lab.host.process_identity import group_members
 from lab.messages import word_message
@@ -107,7 +108,8 @@ def test_a_port_that_the_pair_names_and_another_has_fails_by_its_owner(lab: Lab)
         settings.write_text(text.replace("{", f'{{\n  "engine": {{"args": {{"port": {port}}}}},', 1), "utf-8")
         view = lab.run_until_ended(lab.queue('[[arm]]\nname = "engine"\n'), timeout_s=15)
     assert view.trials[0].failure == "port-taken", (view.trials, lab.log())
-    assert view.trials[0].message is not None and str(port) in word_message(view.trials[0].message)
+    assert view.trials[0].message is not None
+    assert f"Port {port} on 127.0.0.1 is in use by process {os.getpid()}" in word_message(view.trials[0].message)
 
 
 def test_a_served_engine_stays_until_someone_stops_it(lab: Lab) -> None:
@@ -145,9 +147,19 @@ def test_a_served_engine_that_dies_is_shown_as_failed(lab: Lab) -> None:
     assert list_launches(lab.store)[0].failure == "engine-died"
 
 
-def test_an_engine_whose_core_died_fails_its_trial_although_its_api_process_lingers(lab: Lab) -> None:
-    # vLLM's API process looks every 5 s whether its core lives; until then it answers, with errors
-    lab.engine_behaves(core_and_worker=True, gap_ms=100, lingers_s=5.5)
+@pytest.mark.parametrize(
+    "after",
+    [
+        # vLLM's API process looks every 5 s whether its core lives; until then it answers, with errors
+        {"lingers_s": 5.5},
+        # with a question to the core open it closes its port and then waits for ever
+        {"lingers_s": 3600, "closes_its_port": True},
+    ],
+)
+def test_an_engine_whose_core_died_fails_its_trial_although_its_api_process_lingers(
+    lab: Lab, after: dict[str, object]
+) -> None:
+    lab.engine_behaves(core_and_worker=True, gap_ms=100, **after)
     experiment = lab.queue(TWO_ARMS, tokens=20)
     lab.start_runner()
     lab.wait_state(experiment, "measuring")

@@ -38,6 +38,7 @@ class Behaviour:
     opens_after_s: float = 0.0
     core_and_worker: bool = False
     lingers_s: float = 0.5  # how long the API process outlives its core
+    closes_its_port: bool = False  # … as soon as its core has died
     stop_takes_s: float = 0.0  # from SIGTERM to the end, for each of the processes
 
 
@@ -197,6 +198,9 @@ def end_with_core(server: Server) -> None:
     """As vLLM's watchdog: the requests fail at once, the process ends some time later."""
     start_child("core").wait()
     server.core_died = True
+    if server.behaviour.closes_its_port:
+        server.shutdown()
+        server.server_close()
     time.sleep(server.behaviour.lingers_s)
     sys.stderr.write("EngineDeadError: EngineCore encountered an issue.\n")
     sys.stderr.flush()
@@ -241,6 +245,8 @@ def main() -> None:
     sys.stdout.write(f"{server.server_address[1]}\n")
     sys.stdout.flush()
     server.serve_forever()
+    while server.core_died:
+        time.sleep(1)
 
 
 if __name__ == "__main__":
