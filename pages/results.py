@@ -7,17 +7,19 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from lab.metrics.ladder import ladder_steps
 from lab.store import ExperimentView, MeasurementRow, Store, get_experiment
 from pages.components.baselines import choose_baselines
 from pages.components.context import errors_as_messages, get_store, header, live
 from pages.components.experiment_choice import choose_experiment
 from pages.components.frame import link_to
 from pages.components.i18n import _, ngettext, word
+from pages.components.ladder_table import ladder_table
 from pages.components.markdown import plain_markdown
 from pages.components.measurement_detail import measurement_detail, measurement_label
 from pages.components.notes import notes_panel
 from pages.components.progress import stop_button
-from pages.components.result_chart import CHOSEN, choose_from_table, ladder_chart, throughput_chart
+from pages.components.result_chart import CHOSEN, cache_chart, choose_from_table, ladder_chart, throughput_chart
 from pages.components.result_rows import measurement_record
 from pages.components.result_table import arm_table, measurement_table, ratio_table
 from pages.components.result_trials import cancelled_line, failed_trials, live_progress
@@ -135,6 +137,8 @@ def _measured(store: Store, view: ExperimentView) -> None:
         baselines = choose_baselines(store, view)
         throughput_chart(view, baselines)
         ladder_chart(view)
+        ladder_table(ladder_steps(rows))
+        cache_chart(view)
     with ratios:
         st.subheader(_("Ratio between the arms"), anchor=False)
         if not ratio_table(view.verdicts, view.arms[0].arm.name):

@@ -1,18 +1,22 @@
 """From stored values to Plotly figures."""
 
 from lab.charts.distribution import ttft_histogram
-from lab.charts.ladder import ladder
-from lab.charts.points import LadderPoint, Point, ladder_points, throughput_ttft_points
+from lab.charts.ladder import cache_use, ladder
+from lab.charts.points import CachePoint, LadderPoint, Point, cache_points, ladder_points, throughput_ttft_points
 from lab.charts.requests import RequestTexts, request_ttft
 from lab.charts.series import SeriesGroup, known_groups, time_series
 from lab.charts.throughput import ThroughputTexts, throughput_ttft
+from lab.charts.waterfall import ttft_waterfall
 
 __all__ = [
+    "CachePoint",
     "LadderPoint",
     "Point",
     "RequestTexts",
     "SeriesGroup",
     "ThroughputTexts",
+    "cache_points",
+    "cache_use",
     "known_groups",
     "ladder",
     "ladder_points",
@@ -21,4 +25,5 @@ __all__ = [
     "throughput_ttft_points",
     "time_series",
     "ttft_histogram",
+    "ttft_waterfall",
 ]

@@ -97,6 +97,36 @@ def _ladder_point(row: MeasurementRow) -> LadderPoint | None:
     return LadderPoint(row.id, row.arm_name, row.target, row.repeat, tokens, summary.ttft_ms.p50, summary.ttft_ms.n)
 
 
+@dataclass(frozen=True, slots=True)
+class CachePoint:
+    """The largest share (0..1) of the KV cache in use at one context length (prompt and answer together, in tokens)."""
+
+    measurement_id: int
+    arm: str
+    target: Target
+    repeat: int
+    context_tokens: float
+    kv_peak_ratio: float
+    in_flight: int
+
+
+def cache_points(view: ExperimentView) -> tuple[CachePoint, ...]:
+    """One point per step of prompt lengths whose KV cache was sampled."""
+    points = [_cache_point(row) for row in view.measurements if row.stage.kind == "prompt_tokens"]
+    return tuple(point for point in points if point is not None)
+
+
+def _cache_point(row: MeasurementRow) -> CachePoint | None:
+    summary = row.summary
+    if summary.kv_peak_ratio is None or not summary.succeeded:
+        return None
+    if summary.prompt_tokens is None or summary.output_tokens is None:
+        return None
+    context = (summary.prompt_tokens + summary.output_tokens) / summary.succeeded
+    peak, in_flight = summary.kv_peak_ratio, summary.peak_in_flight
+    return CachePoint(row.id, row.arm_name, row.target, row.repeat, context, peak, in_flight)
+
+
 def wants_log_axis(values: Sequence[float], factor: float = 20.0) -> bool:
     """Whether the values span so much that a linear axis would press most of them together."""
     positive = [value for value in values if value > 0]

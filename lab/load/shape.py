@@ -45,7 +45,7 @@ def read_shape(job: LoadJob) -> Shape:
 def _slots(job: LoadJob) -> int | None:
     kind, stage = job.workload.kind, job.stage
     if kind == "ladder":
-        return 1
+        return job.workload.concurrency[0] if job.workload.concurrency else 1
     if kind in ("burst", "open"):
         return None
     if stage.kind == "concurrency" and stage.value is not None:

@@ -8,16 +8,26 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from lab.charts import RequestTexts, SeriesGroup, known_groups, request_ttft, time_series, ttft_histogram
+from lab.charts import (
+    RequestTexts,
+    SeriesGroup,
+    known_groups,
+    request_ttft,
+    time_series,
+    ttft_histogram,
+    ttft_waterfall,
+)
+from lab.metrics.waterfall import Waterfall, mean_parts, waterfalls
 from lab.records.plan import Slo
 from lab.records.request import RequestRecord
+from lab.records.summary import Summary
 from lab.store import MeasurementRow, Store, list_requests, list_samples
 from pages.components.context import is_dark
 from pages.components.i18n import _, word
 from pages.components.markdown import plain_markdown
 from pages.components.result_rows import request_record
 from pages.components.result_table import column_config, stage_text, styled
-from pages.components.status import count, failure_word, milliseconds, number, tokens_per_s
+from pages.components.status import MISSING, count, failure_word, milliseconds, number, percent, tokens_per_s
 
 _COLUMNS = (
     "index", "result", "start_ms", "ttft_ms", "tpot_ms", "e2e_ms", "prompt_tokens", "completion_tokens",
@@ -44,6 +54,7 @@ def measurement_detail(store: Store, row: MeasurementRow, slo: Slo) -> None:
         st.markdown(f":orange[:material/flag:] {plain_markdown(text)}")
     requests = list_requests(store, row.id)
     _distribution(row, requests, slo.ttft_p95_ms)
+    _way_to_first_token(row, waterfalls(requests))
     _telemetry(store, row)
     _requests(row, requests)
 
@@ -60,10 +71,21 @@ def _figures(row: MeasurementRow) -> None:
         (_("Most in flight"), count(summary.peak_in_flight)),
         (_("Wall time"), number(summary.wall_s, 1, "s")),
     ]
+    figures += [(name, value) for name, value in _more_figures(row.summary) if value != MISSING]
     with st.container(horizontal=True, gap="medium"):
         for name, value in figures:
             st.metric(name, value, width="content")
     st.caption(requests if not failed else f"{requests} · {_failures(row)}")
+
+
+def _more_figures(summary: Summary) -> list[tuple[str, str]]:
+    """What not every measurement has."""
+    return [
+        (_("Steady throughput"), tokens_per_s(summary.steady_tokens_per_s)),
+        (_("Longest stall"), milliseconds(summary.longest_stall_ms)),
+        (_("KV cache peak"), percent(summary.kv_peak_ratio)),
+        (_("Energy per token"), number(summary.joules_per_token, 2, "J")),
+    ]
 
 
 def _failures(row: MeasurementRow) -> str:
@@ -99,6 +121,37 @@ def _texts() -> RequestTexts:
         failed=_("failed"),
         hover=_("request {index}: TTFT {ttft} ms, {tokens} tokens"),
     )
+
+
+def _way_to_first_token(row: MeasurementRow, falls: Sequence[Waterfall]) -> None:
+    """The parts of TTFT, as far as client and engine tell them."""
+    if not falls:
+        return
+    words = {
+        "client_wait": _("wait in the client"),
+        "connection": _("opening the connection"),
+        "network": _("network and front end"),
+        "queue": _("queue of the engine"),
+        "prefill": _("prefill"),
+        "unknown": _("not told by the server"),
+    }
+    with st.expander(_("The way to the first token, request by request")):
+        means = [f"{words[name]} {milliseconds(value)}" for name, value in mean_parts(falls).items()]
+        st.markdown(_("On average: {parts}").format(parts=" → ".join(means)))
+        figure = ttft_waterfall(
+            falls,
+            dark=is_dark(),
+            words=words,
+            request_title=_("Request"),
+            time_title=_("From due to first token (ms)"),
+        )
+        st.plotly_chart(figure, key=f"results:waterfall:{row.id}", theme=None, config={"displayModeBar": False})
+        st.caption(
+            _(
+                "Queue and prefill are the engine's own times; what they leave over is network and front end. A server "
+                "that tells no times leaves everything after sending unknown."
+            )
+        )
 
 
 def _telemetry(store: Store, row: MeasurementRow) -> None:

@@ -7,7 +7,15 @@ from typing import Any
 
 import streamlit as st
 
-from lab.charts import ThroughputTexts, ladder, ladder_points, throughput_ttft, throughput_ttft_points
+from lab.charts import (
+    ThroughputTexts,
+    cache_points,
+    cache_use,
+    ladder,
+    ladder_points,
+    throughput_ttft,
+    throughput_ttft_points,
+)
 from lab.store import ExperimentView, MeasurementRow
 from pages.components.context import is_dark
 from pages.components.i18n import _, word
@@ -59,6 +67,37 @@ def ladder_chart(view: ExperimentView) -> None:
     key = f"results:ladder:{view.row.id}"
     st.plotly_chart(
         figure,
+        key=key,
+        theme=None,
+        on_select=lambda: choose_from_chart(key),
+        selection_mode="points",
+        config={"displayModeBar": False},
+    )
+
+
+def cache_chart(view: ExperimentView) -> None:
+    """KV cache use against context length, where the workload climbs one and the cache was seen in use."""
+    points = cache_points(view)
+    if not points:
+        return
+    st.subheader(_("KV cache against context length"), anchor=False)
+    if not any(point.kv_peak_ratio for point in points):
+        st.caption(
+            _(
+                "The cache was never seen in use: short answers fill it for moments between two readings. Sample 10 "
+                "times a second, ask for more output tokens, or hold more requests at once."
+            )
+        )
+        return
+    key = f"results:cache:{view.row.id}"
+    st.plotly_chart(
+        cache_use(
+            points,
+            dark=is_dark(),
+            context_title=_("Context (tokens: prompt and answer)"),
+            use_title=_("KV cache in use, peak"),
+            point_text=_("repeat {repeat}, at most {in_flight} at once"),
+        ),
         key=key,
         theme=None,
         on_select=lambda: choose_from_chart(key),

@@ -20,13 +20,13 @@ KINDS = {
     "closed": N_("A fixed number of requests at a time"),
     "open": N_("Requests arrive at a rate, however slow the answers are"),
     "gang": N_("In groups: the next group starts when the last one is answered"),
-    "ladder": N_("One request at a time, prompt lengths in steps"),
+    "ladder": N_("Prompt lengths in steps"),
     "interference": N_("A long prompt joins while short ones are being answered"),
 }
 _COUNTED = ("burst", "closed", "open", "gang", "interference")
 # in the order of the page; the kinds that use a key, empty: all of them
 _USED_BY: Mapping[str, tuple[str, ...]] = {
-    "concurrency": ("closed", "gang"),
+    "concurrency": ("closed", "gang", "ladder"),
     "rate_per_s": ("open",),
     "arrival": ("open",),
     "burstiness": ("open",),
@@ -92,7 +92,10 @@ def workload_sentence(workload: Workload) -> str:
         parts.append(_("for {seconds} s").format(seconds=f"{workload.duration_s:g}"))
     elif workload.requests:
         parts.append(_("{n} requests").format(n=workload.requests))
-    if workload.concurrency:
+    if workload.kind == "ladder":
+        at_once = workload.concurrency[0] if workload.concurrency else 1
+        parts.append(_("{n} at a time").format(n=at_once))
+    elif workload.concurrency:
         parts.append(_("{n} at a time").format(n=", ".join(map(str, workload.concurrency))))
     if workload.rate_per_s:
         parts.append(_("{rates} per second").format(rates=", ".join(f"{rate:g}" for rate in workload.rate_per_s)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.charts import ladder_points, throughput_ttft_points
+from lab.charts import cache_points, cache_use, ladder_points, throughput_ttft_points
 from lab.charts.points import wants_log_axis
 from lab.records.plan import Arm
 from lab.records.summary import Mark
@@ -88,3 +90,20 @@ def test_an_axis_is_logarithmic_where_values_span_more_than_twentyfold(values: l
 @given(st.lists(st.floats(-10, 1e9), max_size=20))
 def test_a_logarithmic_axis_never_gets_a_value_it_cannot_show(values: list[float]) -> None:
     assert not wants_log_axis(values) or min(values) > 0
+
+
+def test_cache_use_stands_on_the_whole_context_and_only_where_it_was_sampled(store: Store) -> None:
+    number = seed_finished_experiment(store)
+    view = get_experiment(store, number)
+    row = view.measurements[0]
+    # 40 answers of 64 tokens to prompts of 48
+    sampled = replace(
+        row,
+        stage=Stage(kind="prompt_tokens", value=48),
+        summary=row.summary.model_copy(update={"kv_peak_ratio": 0.25}),
+    )
+    blind = replace(row, stage=Stage(kind="prompt_tokens", value=48))
+    (point,) = cache_points(replace(view, measurements=(sampled, blind, row)))
+    assert (point.context_tokens, point.kv_peak_ratio) == (112.0, 0.25)
+    trace = cache_use([point]).data[0]
+    assert (list(trace.x), list(trace.y), trace.customdata[0][0]) == ([112.0], [0.25], row.id)

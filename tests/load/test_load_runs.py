@@ -155,3 +155,13 @@ def test_nothing_is_left_in_the_run_directory(timed_server, measure, separate_la
     server = timed_server(first_ms=20, gap_ms=5, tokens=4)
     measure(server.base_url, requests=2)
     assert list((separate_lab / "load").iterdir()) == []
+
+
+def test_a_ladder_may_hold_several_requests_at_once(timed_server, measure) -> None:
+    server = timed_server(first_ms=20, gap_ms=5, tokens=4)
+    stage = {"kind": "prompt_tokens", "value": 32}
+    result = measure(
+        server.base_url, kind="ladder", repeat=6, concurrency=(3,), prompt_tokens=(32, 64), job={"stage": stage}
+    )
+    assert result.concurrency_asked == 3
+    assert numbers(result, kind="ladder").peak_in_flight == 3

@@ -1,0 +1,72 @@
+"""Article 1's ladder as a table: how TTFT and the whole answer grow with the prompt, and which phase dominates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lab.metrics.compare import Comparable
+from lab.records.summary import Distribution
+
+Dominating = Literal["prefill", "decode", "neither"]
+EVEN_RATIO = 0.05
+"""Closer to one half than this, no phase dominates."""
+
+
+@dataclass(frozen=True, slots=True)
+class LadderStep:
+    """One arm at one prompt length over its repeats.
+
+    `prompt_tokens` is the mean that the server counted, the length asked for where it counted none. `prefill_ratio` is
+    the share (0..1) of TTFT in E2E: network and queue are part of it, which one request at a time keeps small.
+    """
+
+    arm_name: str
+    prompt_tokens: float
+    requests: int
+    ttft_ms: float | None
+    tpot_ms: float | None
+    e2e_ms: float | None
+    prefill_ratio: float | None
+
+    @property
+    def dominating(self) -> Dominating | None:
+        if self.prefill_ratio is None:
+            return None
+        if abs(self.prefill_ratio - 0.5) < EVEN_RATIO:
+            return "neither"
+        return "prefill" if self.prefill_ratio > 0.5 else "decode"
+
+
+def ladder_steps(rows: Iterable[Comparable]) -> tuple[LadderStep, ...]:
+    """A row per arm and prompt length, in the order of arms and lengths; empty where no stage is a prompt length."""
+    groups: dict[tuple[int, float], list[Comparable]] = {}
+    for row in rows:
+        if row.stage.kind == "prompt_tokens" and row.stage.value is not None:
+            groups.setdefault((row.arm_id, row.stage.value), []).append(row)
+    return tuple(_step(groups[key], key[1]) for key in sorted(groups))
+
+
+def _step(rows: Sequence[Comparable], asked_tokens: float) -> LadderStep:
+    summaries = [row.summary for row in rows]
+    succeeded = sum(s.succeeded for s in summaries)
+    counted = [s.prompt_tokens for s in summaries if s.prompt_tokens is not None]
+    complete = len(counted) == len(summaries) and succeeded > 0
+    ttft, e2e = _mean([s.ttft_ms for s in summaries]), _mean([s.e2e_ms for s in summaries])
+    return LadderStep(
+        arm_name=rows[0].arm_name,
+        prompt_tokens=sum(counted) / succeeded if complete else asked_tokens,
+        requests=succeeded,
+        ttft_ms=ttft,
+        tpot_ms=_mean([s.tpot_ms for s in summaries]),
+        e2e_ms=e2e,
+        prefill_ratio=ttft / e2e if ttft is not None and e2e else None,
+    )
+
+
+def _mean(parts: Sequence[Distribution]) -> float | None:
+    """The mean of all requests together."""
+    known = [(part.mean, part.n) for part in parts if part.mean is not None]
+    total = sum(n for _, n in known)
+    return sum(mean * n for mean, n in known) / total if total else None
