@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lab.runner.engine_keeper import EngineKeeper
 from lab.runner.outcome import Interruption, TrialFailed
 from lab.runner.patience import insist
@@ -29,7 +31,8 @@ def end_failed(site: Site, keeper: EngineKeeper, work: TrialWork, problem: Trial
             message=problem.message,
             log_tail=problem.log_tail,
             launch_id=problem.launch_id,
-        )
+        ),
+        ending=site.shutdown,
     )
 
 
@@ -37,15 +40,23 @@ def end_interrupted(site: Site, keeper: EngineKeeper, work: TrialWork, reason: I
     """Give the trial back on a shutdown, cancel it otherwise. The engine ends in each case."""
     site.heartbeat.show(state="stopping")
     keeper.end()
+    for act in _after_interruption(site, work, reason):
+        insist(act, ending=site.shutdown)
+
+
+def _after_interruption(site: Site, work: TrialWork, reason: Interruption) -> tuple[Callable[[], object], ...]:
+    """Each is tried again by itself: none of them may be done twice."""
     if reason == "shutdown":
-        give_back_trial(site.store, work.trial_id)
-    elif reason == "stop":
-        set_trial_state(site.store, work.trial_id, "cancelled", message={"code": "trial-stopped"})
-        close_stops(site, work.experiment_id)
-    elif reason == "engine-stop":
-        set_trial_state(site.store, work.trial_id, "cancelled", message={"code": "trial-engine-stopped"})
-    else:
-        _end_of_time(site, work)
+        return (lambda: give_back_trial(site.store, work.trial_id),)
+    if reason == "stop":
+        return (
+            lambda: set_trial_state(site.store, work.trial_id, "cancelled", message={"code": "trial-stopped"}),
+            lambda: close_stops(site, work.experiment_id),
+        )
+    if reason == "engine-stop":
+        stopped = {"code": "trial-engine-stopped"}
+        return (lambda: set_trial_state(site.store, work.trial_id, "cancelled", message=stopped),)
+    return (lambda: _end_of_time(site, work),)
 
 
 def close_stops(site: Site, experiment_id: int) -> None:
@@ -57,7 +68,6 @@ def close_stops(site: Site, experiment_id: int) -> None:
 
 def _end_of_time(site: Site, work: TrialWork) -> None:
     message = {"code": "trial-time-limit", "minutes": work.experiment.limits.max_minutes}
-    set_trial_state(site.store, work.trial_id, "cancelled", message=message)
     for trial in get_experiment(site.store, work.experiment_id).trials:
-        if trial.state == "queued":
+        if trial.ended_at is None:
             set_trial_state(site.store, trial.id, "cancelled", message=message)

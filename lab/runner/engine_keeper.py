@@ -20,6 +20,7 @@ from lab.runner.dying import cannot_serve
 from lab.runner.engine_failures import death_of, start_failure
 from lab.runner.engine_request import LOOPBACK, EngineRequest, choose_port, engine_command
 from lab.runner.outcome import TrialFailed, failed, failed_by
+from lab.runner.patience import insist
 from lab.runner.site import Site
 from lab.store import add_launch, update_launch
 
@@ -117,7 +118,8 @@ class EngineKeeper:
         self._site.heartbeat.show(launch_id=None)
         failure = problem.failure if problem else None
         state: LaunchState = "failed" if problem else "stopped"
-        self._store_news(engine, state=state, failure=failure, ended=_ending(proof, problem))
+        ended = _ending(proof, problem)
+        insist(lambda: self._store_news(engine, state=state, failure=failure, ended=ended), ending=self._site.shutdown)
 
     def _store_news(
         self,

@@ -21,6 +21,7 @@ from lab.records.workload import LoadJob, Stage
 from lab.runner.outcome import failed_by
 from lab.runner.patience import insist
 from lab.runner.site import Site
+from lab.runner.space import refuse_full_disk
 from lab.runner.targets import TrialTarget
 from lab.runner.telling import ProgressTeller
 from lab.runner.watch import Watch
@@ -106,6 +107,7 @@ def _load(site: Site, work: TrialWork, target: TrialTarget, count: StageCount, w
         # Ctrl-C in a terminal reaches the loader too
         watch.raise_if_due()
         target.raise_if_dead(False)
+        refuse_full_disk(site.env.run_dir)
         raise failed_by(problem.findings[0], "load-failed") from problem
     watch.raise_if_due()
     target.raise_if_dead(any(record.failure in DEATH_SHOWS_AS for record in result.records))
@@ -143,7 +145,10 @@ def _store(
 ) -> None:
     ended_at = datetime.now(UTC)
     store, trial_id = site.store, work.trial_id
-    insist(lambda: save_measurement(store, trial_id, stage, result, summary, samples, started_at, ended_at))
+    insist(
+        lambda: save_measurement(store, trial_id, stage, result, summary, samples, started_at, ended_at),
+        ending=site.shutdown,
+    )
     _log.info(
         "stored: %s of %s requests, %s tok/s, P95 TTFT %s ms, marks %s",
         summary.succeeded,

@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lab.findings import LabError
 from lab.store import Store, heartbeat
 
 RunnerState = Literal["idle", "starting", "warming", "measuring", "serving", "stopping", "ended"]
@@ -72,5 +73,7 @@ class Heartbeat:
                 trial_id=activity.trial_id,
                 launch_id=activity.launch_id,
             )
+        except LabError as problem:
+            _log.warning("heartbeat not written: %s", problem)
         except Exception:  # the edge of a thread: a database that is locked for long must not end the beating
             _log.exception("heartbeat not written")

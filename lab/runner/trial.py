@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lab.findings import LabError
 from lab.plan import stages
 from lab.records.summary import Summary
 from lab.records.workload import Stage
 from lab.runner.ending import end_failed, end_interrupted
 from lab.runner.engine_keeper import EngineKeeper
 from lab.runner.measuring import StageCount, measure_stage
-from lab.runner.outcome import TrialFailed, TrialInterrupted, failed
+from lab.runner.outcome import TrialFailed, TrialInterrupted, failed, failed_by
 from lab.runner.patience import insist
 from lab.runner.preparing import Targets
 from lab.runner.site import Site
+from lab.runner.space import refuse_full_disk
 from lab.runner.trial_log import trial_log
 from lab.runner.watch import Watch
 from lab.store import TrialWork, finish_experiment_if_done, set_trial_state
@@ -35,7 +37,7 @@ def run_trial(site: Site, keeper: EngineKeeper, targets: Targets, work: TrialWor
         _run_to_its_end(site, keeper, targets, work, log_path)
         _log.info("ended after %.1f s", time.monotonic() - started)
     site.heartbeat.show(state="idle", detail=None, trial_id=None)
-    insist(lambda: finish_experiment_if_done(site.store, work.experiment_id))
+    insist(lambda: finish_experiment_if_done(site.store, work.experiment_id), ending=site.shutdown)
 
 
 def _run_to_its_end(site: Site, keeper: EngineKeeper, targets: Targets, work: TrialWork, log_path: Path) -> None:
@@ -47,6 +49,9 @@ def _run_to_its_end(site: Site, keeper: EngineKeeper, targets: Targets, work: Tr
     except TrialFailed as problem:
         _log.warning("failed: %s %s", problem.failure, problem.message)
         end_failed(site, keeper, work, problem)
+    except LabError as problem:
+        _log.exception("internal failure")
+        end_failed(site, keeper, work, failed_by(problem.findings[0], "internal"))
     except Exception as bug:  # the edge of a trial: a bug met in one of them must not hold up the queue
         _log.exception("internal failure")
         end_failed(site, keeper, work, failed("internal", problem=f"{type(bug).__name__}: {bug}", log=str(log_path)))
@@ -58,13 +63,14 @@ def _measure_all(site: Site, keeper: EngineKeeper, targets: Targets, work: Trial
     watch = _watch(site, work)
     watch.raise_if_due()
     if left:
+        refuse_full_disk(site.env.run_dir)
         target = targets.prepare(work, watch)
         keeper.show_busy(target.launch_id is not None)
         set_trial_state(site.store, work.trial_id, "warming", launch_id=target.launch_id)
         measured = [measure_stage(site, work, target, _count(planned, stage), watch) for stage in left]
         keeper.show_busy(False)
         _refuse_when_all_failed(measured)
-    insist(lambda: set_trial_state(site.store, work.trial_id, "done"))
+    insist(lambda: set_trial_state(site.store, work.trial_id, "done"), ending=site.shutdown)
 
 
 def _count(planned: Sequence[Stage], stage: Stage) -> StageCount:

@@ -8,14 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_log = logging.getLogger(__name__)
+
 
 @contextmanager
 def trial_log(folder: Path, trial_id: int, attempt: int) -> Iterator[Path]:
-    """Everything logged inside goes to `trial-<id>-<attempt>.log` (mode 0600) as well."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Everything logged inside goes to `trial-<id>-<attempt>.log` (mode 0600) as well, where that can be written."""
     path = folder / f"trial-{trial_id}-{attempt}.log"
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-    handler = logging.FileHandler(path, encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        handler = logging.FileHandler(path, encoding="utf-8")
+    except OSError as problem:
+        _log.warning("no log of its own for trial %s: %s", trial_id, problem)
+        yield path
+        return
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from lab.findings import LabError, error
+from lab.runner import patience
 from lab.runner.patience import insist
 from lab.store import add_intent
 from tests.runner.labs import Lab, wait_for
@@ -24,6 +25,32 @@ def test_a_passing_failure_is_tried_again() -> None:
         return "stored"
 
     assert insist(act, within_s=5.0) == "stored"
+
+
+def test_a_full_disk_is_waited_for_as_someone_may_make_room() -> None:
+    answers = iter([error("database-disk-full"), None])
+
+    def act() -> str:
+        problem = next(answers)
+        if problem is not None:
+            raise problem
+        return "stored"
+
+    assert insist(act, within_s=5.0) == "stored"
+
+
+def test_a_runner_that_must_end_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "ENDING_WITHIN_S", 0.5)
+    ending = threading.Event()
+    ending.set()
+
+    def act() -> None:
+        raise error("database-busy")
+
+    began = time.monotonic()
+    with pytest.raises(LabError):
+        insist(act, ending=ending)
+    assert time.monotonic() - began < 5.0
 
 
 def test_another_failure_is_raised_at_once() -> None:
