@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from lab.metrics import reference_arm
 from lab.metrics.ladder import ladder_steps
 from lab.store import ExperimentView, MeasurementRow, Store, get_experiment
 from pages.components.baselines import choose_baselines
@@ -141,7 +142,7 @@ def _measured(store: Store, view: ExperimentView) -> None:
         cache_chart(view)
     with ratios:
         st.subheader(_("Ratio between the arms"), anchor=False)
-        if not ratio_table(view.verdicts, view.arms[0].arm.name):
+        if not ratio_table(view.verdicts, reference_arm(rows)):
             st.caption(
                 _("The ratios come when every arm is measured.")
                 if view.row.state in OPEN

@@ -25,7 +25,7 @@ class ThroughputTexts:
     slo: str = "Limit: P95 TTFT {limit} ms"
     repeat: str = "repeat {repeat}"
     samples: str = "n = {n}"
-    marks: str = "Reservations: {marks}"
+    marks: str = "Reservations: {n}"
     origin: str = "from: {origin}"
 
 
@@ -42,21 +42,20 @@ def throughput_ttft(
     slo: Slo | None = None,
     dark: bool = False,
     texts: ThroughputTexts = ENGLISH,
-    word_mark: Callable[[str], str] = _code,
     word_stage: Callable[[str], str] = _code,
     height: int = 460,
 ) -> go.Figure:
     """One marker per measurement, its id in `customdata`; a diamond is a baseline, a hollow marker is in doubt.
 
     Points of one arm and repeat are joined where the workload had several stages. An axis is logarithmic where its
-    values span more than a factor of 20. `word_mark` and `word_stage` turn codes into short words.
+    values span more than a factor of 20. `word_stage` turns the kind of a stage into words.
     """
     figure = empty_figure(dark, height)
     palette = colours((p.arm for p in points), (p.arm for p in points if p.is_baseline), dark=dark)
     for (arm, origin), group in groupby(sorted(points, key=_arm_order(points)), key=lambda p: (p.arm, p.origin)):
         members = list(group)
         name = texts.baseline.format(arm=arm) if members[0].is_baseline else arm
-        hover = [_hover(point, texts, word_mark, word_stage) for point in members]
+        hover = [_hover(point, texts, word_stage) for point in members]
         _add_path(figure, members, palette[arm])
         figure.add_trace(_markers(members, name if origin is None else f"{name} · {origin}", palette[arm], hover, dark))
     limit = None if slo is None else slo.ttft_p95_ms
@@ -134,9 +133,7 @@ def _add_limit(figure: go.Figure, limit_ms: float, text: str, dark: bool, *, log
     )
 
 
-def _hover(
-    point: Point, texts: ThroughputTexts, word_mark: Callable[[str], str], word_stage: Callable[[str], str]
-) -> str:
+def _hover(point: Point, texts: ThroughputTexts, word_stage: Callable[[str], str]) -> str:
     fields: Mapping[str, object] = {"repeat": point.repeat, "n": point.n, "origin": point.origin}
     head = [texts.repeat.format(**fields)]
     if point.stage.kind is not None:
@@ -145,7 +142,7 @@ def _hover(
     lines += [f"{texts.throughput}: {point.tokens_per_s:,.1f}"]
     lines += [f"{texts.ttft}: {point.ttft_p95_ms:,.0f} ({texts.samples.format(**fields)})"]
     if point.marks:
-        lines.append(texts.marks.format(marks=", ".join(word_mark(code) for code in dict.fromkeys(point.marks))))
+        lines.append(texts.marks.format(n=len(point.marks)))  # whole sentences would hide the chart
     if point.origin is not None:
         lines.append(texts.origin.format(**fields))
     return "<br>".join(lines)

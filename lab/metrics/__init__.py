@@ -1,6 +1,6 @@
 """From request records to the numbers of DESIGN section 3."""
 
-from lab.metrics.compare import Verdict, compare_arms
+from lab.metrics.compare import Verdict, compare_arms, reference_arm
 from lab.metrics.definitions import METRICS, Metric
 from lab.metrics.knee import find_knees
 from lab.metrics.percentiles import distribution, percentile
@@ -19,5 +19,6 @@ __all__ = [
     "find_knees",
     "percentile",
     "pool_arms",
+    "reference_arm",
     "summarise",
 ]

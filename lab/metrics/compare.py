@@ -111,7 +111,7 @@ class _Metric:
 def compare_arms(
     rows: Iterable[Comparable], *, ttft_ms: Mapping[int, Sequence[float] | Values] | None = None, slo: Slo | None = None
 ) -> tuple[Verdict, ...]:
-    """Each arm against the first, per stage; `ttft_ms` holds the TTFT of the requests of each measurement by its id.
+    """Each arm against the reference, per stage; `ttft_ms` holds the TTFT of the requests of each measurement by id.
 
     A ratio stands on the requests of all repeats together; its spread is the lowest and highest ratio of a single
     repeat, and it is only said where all of these point the same way.
@@ -124,9 +124,19 @@ def compare_arms(
     )
 
 
+def reference_arm(rows: Iterable[Comparable]) -> str | None:
+    """The name of the arm that the others are compared with; None where nothing is measured.
+
+    It is the first of one's own: a gateway is compared with it, wherever it stands in the list.
+    """
+    ordered = sorted(rows, key=lambda row: (row.target == "gateway", row.arm_id))
+    return ordered[0].arm_name if ordered else None
+
+
 def _judge_stage(sides: Sequence[_Side], slo: Slo | None) -> list[Verdict]:
-    verdicts = [verdict for arm in sides[1:] for verdict in _compare(arm, sides[0])]
     own = [side for side in sides if not side.is_baseline]
+    reference = (own or sides)[0]
+    verdicts = [verdict for arm in sides if arm is not reference for verdict in _compare(arm, reference)]
     if slo is not None and slo.ttft_p95_ms is not None and len(own) > 1:
         verdicts += _winner(own, slo.ttft_p95_ms)
     return verdicts

@@ -18,7 +18,7 @@ from lab.charts import (
 )
 from lab.store import ExperimentView, MeasurementRow
 from pages.components.context import is_dark
-from pages.components.i18n import _, word
+from pages.components.i18n import _
 from pages.components.result_table import stage_name
 
 CHOSEN = "results:measurement"
@@ -31,7 +31,6 @@ def throughput_chart(view: ExperimentView, baselines: Baselines) -> None:
     if not points:
         st.caption(_("No measurement has both a throughput and a P95 TTFT, so there is no chart."))
         return
-    marks = {mark.code: dict(mark.params) for row in _rows(view, baselines) for mark in row.marks}
     key = f"results:chart:{view.row.id}"
     st.plotly_chart(
         throughput_ttft(
@@ -39,7 +38,6 @@ def throughput_chart(view: ExperimentView, baselines: Baselines) -> None:
             slo=view.experiment.slo,
             dark=is_dark(),
             texts=_texts(),
-            word_mark=lambda code: word(code, marks.get(code, {})),
             word_stage=stage_name,
         ),
         key=key,
@@ -106,10 +104,6 @@ def cache_chart(view: ExperimentView) -> None:
     )
 
 
-def _rows(view: ExperimentView, baselines: Baselines) -> list[MeasurementRow]:
-    return [*view.measurements, *(row for _origin, row in baselines)]
-
-
 def _texts() -> ThroughputTexts:
     return ThroughputTexts(
         throughput=_("Throughput (output tokens/s)"),
@@ -118,7 +112,7 @@ def _texts() -> ThroughputTexts:
         slo=_("Limit: P95 TTFT {limit} ms"),
         repeat=_("repeat {repeat}"),
         samples=_("n = {n}"),
-        marks=_("Reservations: {marks}"),
+        marks=_("Reservations: {n} (click to read them)"),
         origin=_("from: {origin}"),
     )
 

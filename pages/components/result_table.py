@@ -109,16 +109,18 @@ def measurement_table(rows: Sequence[MeasurementRow], key: str, on_select: Any) 
     )
 
 
-def ratio_table(verdicts: Sequence[Verdict], reference: str) -> bool:
-    """Each arm against the first one, with the spread over the repeats; False where no ratio can be given."""
+def ratio_table(verdicts: Sequence[Verdict], reference: str | None) -> bool:
+    """Each arm against the reference, with the spread over the repeats; False where no ratio can be given."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for verdict in verdicts:
         if verdict.said and verdict.code in _RATIOS:
             better, worse = str(verdict.params["arm"]), str(verdict.params["other"])
+            if reference not in (better, worse):
+                continue  # a stage that the reference failed in; the sentences tell it
             arm, phrase = (better, 0) if worse == reference else (worse, 1)
             cells = rows.setdefault((arm, _stage_of(verdict)), {})
             cells[verdict.code] = _ratio(verdict, _(_RATIOS[verdict.code][phrase]))
-    if not rows:
+    if not rows or reference is None:
         return False
     note = _("Against {arm}; in brackets the lowest and highest ratio of a single repeat.")
     st.caption(plain_markdown(note.format(arm=reference)))

@@ -84,9 +84,9 @@ def test_the_limit_is_drawn_and_named() -> None:
 
 
 def test_hovering_tells_what_a_point_is() -> None:
-    figure = drawn(throughput_ttft(POINTS, word_mark=lambda code: f"<{code}>"))
+    figure = drawn(throughput_ttft(POINTS))
     words = figure["data"][1]["hovertext"][1]
-    for part in ("<b>on</b>", "repeat 1", "300.0", "2,500", "n = 40", "<client-lag>"):
+    for part in ("<b>on</b>", "repeat 1", "300.0", "2,500", "n = 40", "Reservations: 1"):
         assert part in words
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lab.messages import messages, word
-from lab.metrics import compare_arms, pool_arms
+from lab.metrics import compare_arms, pool_arms, reference_arm
 from lab.metrics.compare import Verdict
 from lab.records.plan import Slo
 from lab.records.request import RequestRecord
@@ -284,6 +284,18 @@ def test_the_winner_keeps_the_limit_and_is_clearly_faster() -> None:
     winner = by_code(measured.verdicts(Slo(ttft_p95_ms=1000)))["verdict-winner"]
     # 1000 tokens in 0.4 + 0.98 s = 725 tokens/s
     assert said_about(winner) == {"arm": "arm 3", "limit_ms": 1000, "ttft_p95_ms": 400, "tokens_per_s": 725.0}
+
+
+def test_a_gateway_that_is_listed_first_is_compared_with_ones_own_arms_first_one() -> None:
+    measured = Measured()
+    for repeat in (1, 2):
+        measured.add(1, repeat, burst(ttft_ms=50.0), target="gateway")
+        measured.add(2, repeat, burst(ttft_ms=900.0))
+        measured.add(3, repeat, burst(ttft_ms=400.0))
+    pairs = [(v.params["arm"], v.params["other"]) for v in measured.verdicts() if v.code == "verdict-ttft"]
+    assert pairs == [("arm 1", "arm 2"), ("arm 3", "arm 2")]
+    assert reference_arm(measured.rows) == "arm 2"
+    assert reference_arm([]) is None
 
 
 def test_no_winner_where_nobody_keeps_the_limit() -> None:
