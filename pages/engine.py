@@ -32,8 +32,9 @@ def state() -> None:
     """The runner and its engine as they are this second, with the buttons that fit."""
     seen = runner_seen()
     launch = live_launch(seen)
-    # what stands outside of this live part is about one launch
-    redraw_on_change("launch-shown", (launch.id, launch.state) if launch else None)
+    # what stands outside of this live part is about one launch, and a start can fail before anything lives
+    newest = next(iter(list_launches(get_store(), host_name(), 1)), None)
+    redraw_on_change("launch-shown", (launch and (launch.id, launch.state), newest and (newest.id, newest.state)))
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         with st.container(width="content", gap="xsmall"):
             st.markdown(runner_line(seen))
@@ -100,6 +101,8 @@ def earlier(launches: tuple[LaunchRow, ...]) -> LaunchRow | None:
 def one_launch(launch: LaunchRow) -> None:
     """Why it failed, the command that ran, what it took, its log."""
     failure_text(launch)
+    if not launch.argv:
+        return  # it failed before there was a command
     names = [_("Effective configuration"), _("Log"), _("Command")]
     took, log, command = st.tabs(names, default=names[0] if launch.effective else names[1])
     with took:
@@ -120,6 +123,8 @@ with st.container(border=True):
     state()
 launches = list_launches(get_store(), host_name(), EARLIER)
 current = live_launch(runner_seen())
+if current is None and launches and launches[0].state == "failed":
+    current = launches[0]  # why the last start failed stands where the engine would
 if current is not None:
     st.subheader(_("Launch {id}").format(id=current.id), anchor=False)
     one_launch(current)

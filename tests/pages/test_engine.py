@@ -119,3 +119,14 @@ def test_a_command_is_written_one_flag_a_line_for_a_shell() -> None:
 def test_flags_of_a_command_are_what_was_asked() -> None:
     argv = ["py", "--model", "m", "--port", "1", "--max-num-seqs", "8", "--enforce-eager", "--no-enable-x", "--a=b"]
     assert asked_flags(argv) == {"max_num_seqs": "8", "enforce_eager": True, "enable_x": False, "a": "b"}
+
+
+def test_a_start_that_fails_at_once_is_told_without_a_click(open_page: OpenPage, store: Store, own_place: Path) -> None:
+    heartbeat(store, host_name(), runner_pid=1, state="idle", detail=None, trial_id=None, launch_id=None)
+    with lock(own_place):
+        app = open_page("engine")
+        launch = add_launch(store, host_name(), "vllm", (), (), "", None, None, None, None, None)
+        message = {"code": "model-folder-missing", "model": "/none", "folder": "/none"}
+        update_launch(store, launch, state="failed", failure="model-missing", ended={"message": message})
+        app.run()
+    assert any("/none does not exist" in error.value for error in app.error)
