@@ -27,7 +27,7 @@ class Truth:
 
 class KnownServer:
     def __init__(self, *, first_ms: float, gap_ms: float, tokens: int) -> None:
-        command = [sys.executable, "-m", "tests.servers.timed_server", "--first-ms", str(first_ms)]
+        command = [sys.executable, "-m", "lab.load.timed_server", "--first-ms", str(first_ms)]
         command += ["--gap-ms", str(gap_ms), "--tokens", str(tokens)]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdout is not None

@@ -36,10 +36,14 @@ class Check:
 
 @click.command("doctor", short_help="What is here: host, GPU, engine, model, gateway, database.")
 @json_option
+@click.option("--ceiling", is_flag=True, help="Also measure what the load generator keeps up with (about a minute).")
 @click.pass_context
-def doctor_command(ctx: click.Context, as_json: bool) -> None:
+def doctor_command(ctx: click.Context, as_json: bool, ceiling: bool) -> None:
     """Look at host, GPU, engine, model, gateway, database and runner; status 1 where something is broken."""
-    checks = examine(read_environment())
+    env = read_environment()
+    checks = examine(env)
+    if ceiling:
+        checks = (*checks, _guarded("ceiling", lambda: _measured_ceiling(env)))
     if as_json:
         click.echo(json.dumps(_as_dict(checks), ensure_ascii=False, indent=2))
     else:
@@ -196,6 +200,24 @@ def _runner(env: Environment) -> Check:
         return Check("runner", "warning", "none runs; one is started with the first experiment", facts)
     text = f"process {holder.pid} for {holder.database_url}"
     return Check("runner", "ok", text, {**facts, "database": holder.database_url})
+
+
+def _measured_ceiling(env: Environment) -> Check:
+    """Measured now, without an engine of the lab's beside it, and stored with the facts of this host."""
+    from lab.cli.ceiling import Step, measure_ceiling
+    from lab.host.facts import host_facts
+    from lab.store import open_store, save_client_ceiling
+
+    def tell(step: Step) -> None:
+        kept = "not kept" if not step.kept else "kept" if step.server_kept else "the server fell behind"
+        text = f"{step.in_flight} in flight: {step.seen_per_s:,.0f} of {step.written_per_s:,.0f} tok/s"
+        click.echo(f"  {text}, P95 TTFT {step.late_p95_ms:+.1f} ms: {kept}", err=True)
+
+    found = measure_ceiling(env.run_dir.absolute(), env.variables, on_step=tell)
+    save_client_ceiling(open_store(env.database_url), host_facts().name, found)
+    more = "" if found.reached else " (the loader fell behind nowhere: its ceiling lies higher)"
+    text = f"{found.tokens_per_s:,.0f} tok/s with {found.in_flight} in flight on {found.cores} cores{more}"
+    return Check("ceiling", "ok", text, found.model_dump(mode="json"))
 
 
 def _as_dict(checks: tuple[Check, ...]) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import click
 from lab.cli.findings_report import echo_findings, finding_json
 from lab.cli.store_access import json_option
 from lab.configs.checks import check_pair
-from lab.configs.knobs import Knob, engine_flags, knob_table, lab_keys, read_value, settable_knob, switches
+from lab.configs.knob_values import read_value
+from lab.configs.knobs import Knob, engine_flags, knob_table, lab_keys, settable_knob, switches
 from lab.configs.pair import ConfigPair, diff_pair, read_pair, write_pair
 from lab.configs.secrets import refuse_secret
 from lab.environment import read_environment

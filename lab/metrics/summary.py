@@ -13,6 +13,7 @@ from lab.metrics.rates import has_slo, measure_output, meets_slo
 from lab.metrics.readings import Telemetry, energy_j, kv_peak_ratio, measured_span, telemetry_marks
 from lab.metrics.steady import steady_state
 from lab.metrics.validity import Evidence, validity_marks
+from lab.records.ceiling import ClientCeiling
 from lab.records.plan import Slo
 from lab.records.request import LoadResult, RequestRecord
 from lab.records.summary import Mark, Summary
@@ -27,11 +28,13 @@ def summarise(
     cache_hit_ratio: float | None = None,
     extra_marks: Sequence[Mark] = (),
     telemetry: Telemetry | None = None,
+    ceiling: ClientCeiling | None = None,
 ) -> Summary:
     """One measurement as DESIGN section 3 defines it, warm-up left out.
 
     `cache_hit_ratio` is the engine's own (0..1); without it the servers' cached tokens stand in, where they gave any.
-    `telemetry` None: nothing was sampled, and what comes from samples is None.
+    `telemetry` None: nothing was sampled, and what comes from samples is None. `ceiling`
+    is what the client of this host keeps up with, where it was measured.
     """
     measured = [r for r in result.records if not r.warmup]
     ok = [r for r in measured if r.ok]
@@ -42,7 +45,7 @@ def summarise(
     ttft = distribution(r.ttft_ms for r in timed)
     hit_ratio = cache_hit_ratio if cache_hit_ratio is not None else _cached_ratio(ok)
     looping = looping_ratio(ok)
-    evidence = Evidence(result, workload, measured, ok, gaps, output, peak, ttft.n, hit_ratio, looping)
+    evidence = Evidence(result, workload, measured, ok, gaps, output, peak, ttft.n, hit_ratio, looping, ceiling)
     steady = steady_state(measured, result.concurrency_asked, result.window_s)
     span = None if telemetry is None else measured_span(telemetry, measured, output.wall_s, result.window_s)
     energy = None if telemetry is None else energy_j(telemetry, span)

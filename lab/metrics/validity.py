@@ -12,6 +12,7 @@ from lab.findings import Param
 from lab.metrics.gaps import Gaps
 from lab.metrics.percentiles import percentile
 from lab.metrics.rates import Output
+from lab.records.ceiling import ClientCeiling
 from lab.records.request import LoadResult, RequestRecord
 from lab.records.summary import Mark
 from lab.records.workload import Workload
@@ -20,6 +21,7 @@ LAG_LIMIT_MS = 20.0
 """An event loop this late (P99) shows in TTFT: the fidelity asked of the loader is 20 ms at P95."""
 WAIT_LIMIT_MS = 50.0
 BUSY_LIMIT_RATIO = 0.8
+CEILING_LIMIT_RATIO = 0.8
 RATE_LIMIT_RATIO = 0.98
 CACHE_LIMIT_RATIO = 0.01
 LENGTH_LIMIT_RATIO = 0.02
@@ -34,7 +36,13 @@ CACHE_SPOILS_PERCENT = 10.0
 CONCURRENCY_SPOILS_RATIO = 0.9
 
 SPOILING = frozenset(
-    {"client-near-ceiling", "rate-not-achieved", "effective-differs", "engine-restarted", "stopped-early"}
+    {
+        "client-near-ceiling",
+        "rate-not-achieved",
+        "effective-differs",
+        "engine-restarted",
+        "stopped-early",
+    }
 )
 _DELAYS = {"client-lag": "lag_p99_ms", "client-late": "wait_p95_ms"}
 
@@ -52,6 +60,8 @@ def spoils(mark: Mark, scale_ms: float | None = None) -> bool:
         return _number(params.get("hit_percent")) >= CACHE_SPOILS_PERCENT
     if mark.code == "concurrency-not-reached":
         return _number(params.get("reached")) < CONCURRENCY_SPOILS_RATIO * _number(params.get("asked"))
+    if mark.code == "near-client-ceiling":
+        return params.get("reached") is True  # otherwise the client was only never seen to do more
     return mark.code in SPOILING
 
 
@@ -73,6 +83,7 @@ class Evidence:
     ttft_samples: int
     cache_hit_ratio: float | None
     looping_ratio: float | None = None
+    ceiling: ClientCeiling | None = None
 
 
 def validity_marks(evidence: Evidence) -> tuple[Mark, ...]:
@@ -119,6 +130,24 @@ def _client(e: Evidence) -> Iterator[Mark]:
     cpu_s, wall_s = e.result.client.cpu_s, e.output.wall_s
     if cpu_s is not None and wall_s and wall_s > 1 and cpu_s / wall_s > BUSY_LIMIT_RATIO:
         yield _mark("client-near-ceiling", busy_ratio=round(cpu_s / wall_s, 2))
+    yield from _near_ceiling(e)
+
+
+def _near_ceiling(e: Evidence) -> Iterator[Mark]:
+    """Whether the point lies near the most that the client of this host was seen to keep up with."""
+    speed, ceiling = e.output.per_second(e.output.tokens), e.ceiling
+    if ceiling is None or speed is None:
+        return
+    nearness = max(speed / ceiling.tokens_per_s, e.peak_in_flight / ceiling.in_flight)
+    if nearness >= CEILING_LIMIT_RATIO:
+        yield _mark(
+            "near-client-ceiling",
+            tokens_per_s=round(speed, 1),
+            in_flight=e.peak_in_flight,
+            most_tokens_per_s=ceiling.tokens_per_s,
+            most_in_flight=ceiling.in_flight,
+            reached=ceiling.reached,
+        )
 
 
 def _concurrency(e: Evidence) -> Iterator[Mark]:

@@ -25,7 +25,7 @@ from lab.runner.space import refuse_full_disk
 from lab.runner.targets import TrialTarget
 from lab.runner.telling import ProgressTeller
 from lab.runner.watch import Watch
-from lab.store import TrialWork, save_measurement, set_trial_state
+from lab.store import TrialWork, get_client_ceiling, save_measurement, set_trial_state
 from lab.telemetry import Sampler
 
 DEATH_SHOWS_AS = frozenset({"server", "connection-lost", "refused", "truncated", "stream-error"})
@@ -63,6 +63,7 @@ def measure_stage(site: Site, work: TrialWork, target: TrialTarget, count: Stage
         cache_hit_ratio=before.hit_ratio_until(after),
         extra_marks=(*target.marks, *unsettled, *before.marks_until(after)),
         telemetry=Telemetry(samples, interval_s, sampler.clock_ms(result.clock_ns)),
+        ceiling=get_client_ceiling(site.store, site.host),
     )
     _store(site, work, count.stage, result, summary, samples, started_at)
     return summary

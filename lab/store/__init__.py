@@ -16,7 +16,14 @@ from lab.store.experiments import (
     set_experiment_state,
 )
 from lab.store.history import count_experiments, history_totals, list_experiments, list_people
-from lab.store.hosts import get_host, heartbeat, list_hosts, save_host_facts
+from lab.store.hosts import (
+    get_client_ceiling,
+    get_host,
+    heartbeat,
+    list_hosts,
+    save_client_ceiling,
+    save_host_facts,
+)
 from lab.store.intents import add_intent, close_intent, get_intent, open_intents
 from lab.store.launches import add_launch, get_launch, list_launches, unfinished_launches, update_launch
 from lab.store.measurements import list_samples, load_result, save_measurement
@@ -73,6 +80,7 @@ __all__ = [
     "count_experiments",
     "finish_experiment_if_done",
     "finish_idle_experiments",
+    "get_client_ceiling",
     "get_config_version",
     "get_experiment",
     "get_host",
@@ -99,6 +107,7 @@ __all__ = [
     "recover_trials",
     "request_stop",
     "result_document",
+    "save_client_ceiling",
     "save_config_version",
     "save_host_facts",
     "save_measurement",

@@ -8,10 +8,13 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from lab.records.ceiling import ClientCeiling
 from lab.store.database import Store
 from lab.store.models import Host
 from lab.store.people import utc_now
 from lab.store.views import HostRow
+
+_CEILING = "client_ceiling"
 
 
 def heartbeat(
@@ -32,10 +35,25 @@ def heartbeat(
 
 
 def save_host_facts(store: Store, name: str, kind: str, facts: Mapping[str, Any]) -> None:
-    """Stores what the host is (`facts` as JSON), leaving what its runner said."""
+    """Stores what the host is (`facts` as JSON), leaving what its runner said and what its client keeps up with."""
     with store.writing() as session:
         row = _row(session, name)
-        row.kind, row.facts = kind, dict(facts)
+        kept = {key: value for key, value in (row.facts or {}).items() if key == _CEILING}
+        row.kind, row.facts = kind, {**facts, **kept}
+
+
+def save_client_ceiling(store: Store, name: str, ceiling: ClientCeiling) -> None:
+    """Stores what the load generator of the host keeps up with, beside its facts."""
+    with store.writing() as session:
+        row = _row(session, name)
+        row.facts = {**(row.facts or {}), _CEILING: ceiling.model_dump(mode="json")}
+
+
+def get_client_ceiling(store: Store, name: str) -> ClientCeiling | None:
+    """The stored ceiling of a host; None where it was never measured."""
+    host = get_host(store, name)
+    stored = host.facts.get(_CEILING) if host is not None and host.facts else None
+    return None if stored is None else ClientCeiling.model_validate(stored)
 
 
 def get_host(store: Store, name: str) -> HostRow | None:

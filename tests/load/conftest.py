@@ -22,7 +22,7 @@ from lab.records.workload import LoadJob, Workload
 
 class TimedServer:
     def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "tests.servers.timed_server", *arguments]
+        command = [sys.executable, "-m", "lab.load.timed_server", *arguments]
         self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())

@@ -1,6 +1,6 @@
 """An OpenAI-compatible stream server of known timing, fast enough to be no bottleneck.
 
-    python -m tests.servers.timed_server --first-ms 200 --gap-ms 20 --tokens 100
+    python -m lab.load.timed_server --first-ms 200 --gap-ms 20 --tokens 100
 
 Prints its port and serves until its standard input ends. Answers a request `first-ms` after it arrived (or after one
 of `--slots` became free) and one token each `gap-ms`. `GET /stats` gives, per request, when it arrived and when its
@@ -12,12 +12,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import os
 import resource
 import socket
 import sys
 import time
 from collections import deque
 from heapq import heappop, heappush
+from typing import Any, cast
 
 import orjson
 import uvloop
@@ -65,7 +67,7 @@ class Server:
         self.timer: asyncio.TimerHandle | None = None
         self.words = [chunk(b'{"content":" w%d"}' % number) for number in range(512)]
 
-    def arrive(self, connection: Connection, body: dict) -> None:
+    def arrive(self, connection: Connection, body: dict[str, Any]) -> None:
         asked = body.get("max_tokens") or body.get("max_completion_tokens")
         stream = Stream(connection, min(asked or self.tokens, self.tokens))
         connection.stream = stream
@@ -144,7 +146,7 @@ class Connection(asyncio.Protocol):
         self.stream: Stream | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
+        self.transport = cast(asyncio.WriteTransport, transport)
         self.fd = transport.get_extra_info("socket").fileno()
         self.server.sockets += 1
         self.server.most_sockets = max(self.server.most_sockets, self.server.sockets)
@@ -192,7 +194,7 @@ async def serve(arguments: argparse.Namespace) -> None:
     gc.freeze()
     gc.disable()
     ended = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), lambda: ended.set() if not sys.stdin.buffer.read1(4096) else None)
+    loop.add_reader(sys.stdin.fileno(), lambda: ended.set() if not os.read(sys.stdin.fileno(), 4096) else None)
     await ended.wait()
 
 
