@@ -8,10 +8,10 @@ from typing import cast, get_args
 
 from lab.configs.checks import unknown_flag
 from lab.configs.documents import Path
+from lab.configs.knob_values import coerced, value_problem, written
 from lab.configs.knobs import (
     Dialect,
     Knob,
-    coerced,
     engine_flags,
     find_removed,
     knob_table,
@@ -19,8 +19,6 @@ from lab.configs.knobs import (
     nearest_name,
     settable_knob,
     switches,
-    value_problem,
-    written,
 )
 from lab.configs.secrets import is_literal_secret, is_secret_key
 from lab.findings import Finding, LabError

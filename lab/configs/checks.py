@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lab.configs.documents import Document, Path, open_document
 from lab.configs.gateway import resolve_base_url
+from lab.configs.knob_values import value_problem, written
 from lab.configs.knobs import (
     Dialect,
     Knob,
@@ -21,8 +22,6 @@ from lab.configs.knobs import (
     nearest_name,
     removed_keys,
     switches,
-    value_problem,
-    written,
 )
 from lab.configs.pair import ConfigPair
 from lab.configs.positions import same_value

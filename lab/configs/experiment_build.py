@@ -11,7 +11,8 @@ from pydantic import BaseModel, ValidationError
 from lab.configs.arms import ArmReader, Found
 from lab.configs.checks import check_lengths, check_rules, key_findings, parse_errors
 from lab.configs.documents import Path
-from lab.configs.knobs import lab_keys, nearest_name, value_problem, written
+from lab.configs.knob_values import value_problem, written
+from lab.configs.knobs import lab_keys, nearest_name
 from lab.configs.pair import ConfigPair, validated_workload
 from lab.configs.workload_rules import workload_problems
 from lab.findings import Finding, LabError, has_errors

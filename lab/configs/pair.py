@@ -14,12 +14,12 @@ from pydantic import ValidationError
 
 from lab.configs.documents import Document, Position, open_document
 from lab.configs.gateway import GatewayConfig, gateway_config
+from lab.configs.knob_values import coerced
 from lab.configs.knobs import (
     Dialect,
     File,
     Knob,
     Place,
-    coerced,
     find_removed,
     flag_knob,
     knob_table,

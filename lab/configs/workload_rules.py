@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import cast
 
 from lab.configs.documents import Document, Path
-from lab.configs.knobs import knob_table, nearest_name, value_problem
+from lab.configs.knob_values import value_problem
+from lab.configs.knobs import knob_table, nearest_name
 from lab.findings import Finding
 
 PREFIX = "workload."

@@ -7,7 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from lab.configs.knobs import Knob, find_knob, knob_table, read_value
+from lab.configs.knob_values import read_value
+from lab.configs.knobs import Knob, find_knob, knob_table
 from lab.configs.pair import ConfigPair
 from lab.findings import Finding, LabError
 from lab.records.workload import Scalar

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.configs.knobs import engine_flags, find_knob, knob_table, read_value
+from lab.configs.knob_values import read_value
+from lab.configs.knobs import engine_flags, find_knob, knob_table
 from lab.findings import LabError
 
 FORM_KNOBS = (
