@@ -95,12 +95,13 @@ def _verdict(view: ExperimentView) -> None:
         st.info(reasons[0] if reasons else _no_verdict(view), icon=":material/help:")
         reasons = reasons[1:]
     if view.row.state not in OPEN:
-        _more_sentences([*sentences[1:], *dict.fromkeys(reasons)])
+        alike = not said and len(silent) > 2 and len({verdict.code for verdict in silent}) == 1
+        _more_sentences([*sentences[1:], *dict.fromkeys(reasons)], at_once=0 if alike else _SENTENCES)
 
 
-def _more_sentences(lines: Sequence[str]) -> None:
-    """What else can be said; many stages make many sentences, most of them are folded away."""
-    shown = lines if len(lines) <= _SENTENCES + 1 else lines[:_SENTENCES]
+def _more_sentences(lines: Sequence[str], at_once: int) -> None:
+    """What else can be said; many arms and stages make many sentences, most of them are folded away."""
+    shown = lines if at_once and len(lines) <= at_once + 1 else lines[:at_once]
     if shown:
         st.markdown("\n".join(f"- {line}" for line in shown))
     if rest := lines[len(shown) :]:

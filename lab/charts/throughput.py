@@ -66,7 +66,7 @@ def throughput_ttft(
     set_axis(figure, "x", texts.throughput, rates, log=wants_log_axis(rates))
     set_axis(figure, "y", texts.ttft, heights, log=log)
     if limit is not None:
-        _add_limit(figure, limit, texts.slo, dark, log=log)
+        _add_limit(figure, limit, texts.slo, dark, log=log, right=_label_right(points, limit))
     return figure
 
 
@@ -117,13 +117,22 @@ def _add_path(figure: go.Figure, points: Sequence[Point], colour: str) -> None:
             )
 
 
-def _add_limit(figure: go.Figure, limit_ms: float, text: str, dark: bool, *, log: bool) -> None:
+def _label_right(points: Sequence[Point], limit_ms: float) -> bool:
+    """Whether the limit's label stands at the right: where the point nearest to the line is at the left."""
+    if not points:
+        return False
+    rates = [p.tokens_per_s for p in points]
+    nearest = min(points, key=lambda p: abs(math.log(p.ttft_p95_ms / limit_ms)) if p.ttft_p95_ms > 0 else math.inf)
+    return nearest.tokens_per_s < max(rates) / 2
+
+
+def _add_limit(figure: go.Figure, limit_ms: float, text: str, dark: bool, *, log: bool, right: bool) -> None:
     figure.add_hline(y=limit_ms, line={"dash": "dash", "width": 1.5, "color": ink(dark)}, opacity=0.65)
     figure.add_annotation(
         text=text.format(limit=f"{limit_ms:g}"),
         xref="paper",
-        x=0,
-        xanchor="left",
+        x=1 if right else 0,
+        xanchor="right" if right else "left",
         y=math.log10(limit_ms) if log else limit_ms,  # annotations, unlike lines, take the exponent
         yanchor="bottom",
         showarrow=False,

@@ -83,6 +83,13 @@ def test_the_limit_is_drawn_and_named() -> None:
     assert "shapes" not in drawn(throughput_ttft(POINTS))["layout"]
 
 
+@pytest.mark.parametrize(("near_the_line", "side"), [(10.0, "right"), (90.0, "left")])
+def test_the_name_of_the_limit_hides_no_point(near_the_line: float, side: str) -> None:
+    points = [point(1, "a", near_the_line, 2100.0), point(2, "b", 100.0 - near_the_line, 300.0)]
+    (note,) = drawn(throughput_ttft(points, slo=SLO))["layout"]["annotations"]
+    assert note["xanchor"] == side
+
+
 def test_hovering_tells_what_a_point_is() -> None:
     figure = drawn(throughput_ttft(POINTS))
     words = figure["data"][1]["hovertext"][1]
