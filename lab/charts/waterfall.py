@@ -54,7 +54,8 @@ def ttft_waterfall(
         )
     set_axis(figure, "y", time_title, [], log=False)
     figure.update_xaxes(title={"text": request_title}, type="category", nticks=12)
-    figure.update_layout(barmode="stack", bargap=0.1 if len(shown) < MOST_BARS // 2 else 0, hovermode="x unified")
+    bargap = 0.1 if len(shown) < MOST_BARS // 2 else 0
+    figure.update_layout(barmode="stack", bargap=bargap, hovermode="x unified", legend={"traceorder": "normal"})
     return figure
 
 

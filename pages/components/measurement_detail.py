@@ -83,7 +83,7 @@ def _more_figures(summary: Summary) -> list[tuple[str, str]]:
     return [
         (_("Steady throughput"), tokens_per_s(summary.steady_tokens_per_s)),
         (_("Longest stall"), milliseconds(summary.longest_stall_ms)),
-        (_("KV cache peak"), percent(summary.kv_peak_ratio)),
+        (_("KV cache peak"), percent(summary.kv_peak_ratio, 1)),
         (_("Energy per token"), number(summary.joules_per_token, 2, "J")),
     ]
 
