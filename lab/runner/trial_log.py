@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
@@ -30,4 +30,5 @@ def trial_log(folder: Path, trial_id: int, attempt: int) -> Iterator[Path]:
         yield path
     finally:
         root.removeHandler(handler)
-        handler.close()
+        with suppress(OSError):  # on a full disk closing tries once more to write what is left
+            handler.close()

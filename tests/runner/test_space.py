@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from pathlib import Path
 
@@ -32,3 +33,13 @@ def test_a_trial_goes_on_without_a_log_of_its_own(tmp_path: Path) -> None:
     not_a_folder.write_text("in the way", "utf-8")
     with trial_log(not_a_folder, 1, 1) as path:
         assert not path.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_disk_that_fills_up_during_a_trial_does_not_end_the_runner(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trial-1-1.log").symlink_to("/dev/full")
+    with trial_log(tmp_path, 1, 1):
+        logging.getLogger("lab.runner").warning("said to a full disk")
+    assert "No space left" in capsys.readouterr().err
