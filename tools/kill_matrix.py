@@ -353,6 +353,8 @@ def main() -> int:
     cells, stub = read_cells(asked.cells), asked.engine == "stub"
     if not stub and not (asked.model / "config.json").exists():
         parser.error(f"no model in {asked.model}; name one with --model")
+    # whoever ends it early leaves no runner behind either
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="kill-matrix-"))
     print(f"{host_facts().name}, engine {asked.engine}, {len(cells)} cells, in {folder}", flush=True)
     broken = 0
