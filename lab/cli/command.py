@@ -44,6 +44,7 @@ def command(engine: str, as_json: bool) -> int:
 def _built(kind: str, env: Environment) -> tuple[EngineCommand, tuple[Finding, ...]]:
     from lab.configs.checks import check_launch
     from lab.configs.pair import read_pair
+    from lab.engine.catalogue import cached_catalogue
     from lab.engine.command import build_command
     from lab.engine.definition import load_definition
     from lab.engine.model import find_model
@@ -52,8 +53,9 @@ def _built(kind: str, env: Environment) -> tuple[EngineCommand, tuple[Finding, .
     pair = read_pair(env.config_dir)
     knobs = pair.engine_knobs()
     port = knobs.get("port")
+    definition = load_definition(kind, env.config_dir)
     built = build_command(
-        load_definition(kind, env.config_dir),
+        definition,
         knobs,
         frozenset(),
         host_kind=host_facts().kind,
@@ -62,6 +64,7 @@ def _built(kind: str, env: Environment) -> tuple[EngineCommand, tuple[Finding, .
         python=env.engine_python,
         devices=None,
         variables=env.variables,
+        catalogue=cached_catalogue(definition, env.engine_python, env.run_dir),
     )
     return built, (*check_launch(pair), *built.findings)
 

@@ -61,6 +61,7 @@ def engine_request(site: Site, pair: ConfigPair, kind: str, explicit: frozenset[
 
 def _checked(site: Site, request: EngineRequest) -> EngineRequest:
     """Refuse what the command's findings forbid; unknown flags are looked up in the engine's own parser first."""
+    request = _with_catalogue(site, request)
     findings = engine_command(site, request, request.port or 1).findings
     if any(finding.code == "flag-unchecked" for finding in findings):
         try:
@@ -71,6 +72,20 @@ def _checked(site: Site, request: EngineRequest) -> EngineRequest:
         findings = engine_command(site, request, request.port or 1).findings
     _refuse_errors(findings)
     return request
+
+
+def _with_catalogue(site: Site, request: EngineRequest) -> EngineRequest:
+    """The engine's own list of switches tells whether it has those that are set to observe it.
+
+    Asked once per release (about ten seconds), then kept on disk; an engine that cannot be asked says why when it is
+    launched.
+    """
+    if not request.definition.observe or request.catalogue is not None:
+        return request
+    try:
+        return replace(request, catalogue=read_catalogue(request.definition, site.env.engine_python, site.env.run_dir))
+    except LabError:
+        return request
 
 
 def engine_command(site: Site, request: EngineRequest, port: int) -> EngineCommand:
