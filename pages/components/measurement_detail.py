@@ -149,8 +149,8 @@ def _way_to_first_token(row: MeasurementRow, falls: Sequence[Waterfall]) -> None
         st.caption(
             _(
                 "Queue and prefill are the engine's own times; what they leave over is network and front end, with the "
-                "wait until the engine's step in hand is done and the request is taken in. A server that tells no times "
-                "leaves everything after sending unknown."
+                "wait until the engine's step in hand is done and the request is taken in. A server that tells no "
+                "times leaves everything after sending unknown."
             )
         )
 
