@@ -42,26 +42,39 @@ def measure_sdk(concurrency: int, requests: int, tokens: int, first_ms: float, g
 
 
 def measure_vllm(concurrency: int, requests: int, tokens: int, first_ms: float, gap_ms: float, tokenizer: Path) -> Row:
-    with (
-        KnownServer(first_ms=first_ms, gap_ms=gap_ms, tokens=tokens) as server,
-        tempfile.TemporaryDirectory() as place,
-    ):
-        command = [
-            sys.executable, "-m", "vllm.entrypoints.cli.main", "bench", "serve", "--backend", "openai-chat",
-            "--base-url", server.root, "--endpoint", "/v1/chat/completions", "--model", "m",
-            "--tokenizer", str(tokenizer),
-            "--dataset-name", "random", "--random-input-len", "16", "--random-output-len", str(tokens),
-            "--num-prompts", str(requests), "--max-concurrency", str(concurrency), "--ignore-eos", "--num-warmups", "0",
-            "--ready-check-timeout-sec", "0", "--percentile-metrics", "ttft", "--metric-percentiles", "50,95",
-            "--disable-tqdm", "--save-result", "--result-dir", place, "--result-filename", "result.json",
-        ]  # fmt: skip
-        _run(command, PYTHONPATH=str(_vllm_metadata(Path(place))), HF_HUB_OFFLINE="1")
-        found = json.loads((Path(place) / "result.json").read_text("utf-8"))
+    with KnownServer(first_ms=first_ms, gap_ms=gap_ms, tokens=tokens) as server:
+        found = vllm_bench(server.root, "m", tokenizer, concurrency, requests, 16, tokens)
         truth = server.truth(requests)
     return Row(
         "vllm bench serve", concurrency, found["p50_ttft_ms"], found["p95_ttft_ms"], found["output_throughput"],
         found["total_output_tokens"], truth,
     )  # fmt: skip
+
+
+def vllm_bench(
+    root: str,
+    model: str,
+    tokenizer: Path,
+    concurrency: int,
+    requests: int,
+    prompt_tokens: int,
+    tokens: int,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """The result of `vllm bench serve` against the server at `root` (without /v1). Raises `PeerError`."""
+    with tempfile.TemporaryDirectory() as place:
+        command = [
+            sys.executable, "-m", "vllm.entrypoints.cli.main", "bench", "serve", "--backend", "openai-chat",
+            "--base-url", root, "--endpoint", "/v1/chat/completions", "--model", model, "--tokenizer", str(tokenizer),
+            "--dataset-name", "random", "--random-input-len", str(prompt_tokens), "--random-output-len", str(tokens),
+            "--num-prompts", str(requests), "--max-concurrency", str(concurrency), "--ignore-eos", "--num-warmups", "0",
+            "--ready-check-timeout-sec", "0", "--percentile-metrics", "ttft", "--metric-percentiles", "50,95",
+            "--temperature", "0", "--seed", str(seed),
+            "--disable-tqdm", "--save-result", "--result-dir", place, "--result-filename", "result.json",
+        ]  # fmt: skip
+        _run(command, PYTHONPATH=str(_vllm_metadata(Path(place))), HF_HUB_OFFLINE="1")
+        result: dict[str, Any] = json.loads((Path(place) / "result.json").read_text("utf-8"))
+    return result
 
 
 def _vllm_metadata(place: Path) -> Path:
