@@ -17,6 +17,7 @@ from lab.records.request import LoadResult, RequestRecord
 from lab.records.summary import Mark
 from lab.records.workload import Workload
 
+SEVERAL_PER_CHUNK = 1.05  # a lone pair in a thousand tokens bends no figure
 LAG_LIMIT_MS = 20.0
 """An event loop this late (P99) shows in TTFT: the fidelity asked of the loader is 20 ms at P95."""
 WAIT_LIMIT_MS = 50.0
@@ -217,7 +218,7 @@ def _tokens(e: Evidence) -> Iterator[Mark]:
         yield _mark("tokens-estimated", requests=estimated)
     if e.output.cut_off:
         yield _mark("cut-off-shared-out", requests=e.output.cut_off)
-    if e.gaps.uneven and e.gaps.tokens_per_chunk is not None:
+    if e.gaps.uneven and e.gaps.tokens_per_chunk is not None and e.gaps.tokens_per_chunk >= SEVERAL_PER_CHUNK:
         per_chunk = round(e.gaps.tokens_per_chunk, 2)
         yield _mark("several-tokens-per-chunk", tokens_per_chunk=per_chunk, requests=e.gaps.uneven)
 

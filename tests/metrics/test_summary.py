@@ -291,3 +291,12 @@ def test_sums_hold_for_any_requests(records: list[RequestRecord], window_s: floa
     assert found.output_tokens == total if window_s is None else found.output_tokens <= total
     if found.itl_ms.n:
         assert found.itl_ms.n == sum(len(r.chunk_times_ms) - 1 for r in records)
+
+
+def test_a_lone_chunk_of_two_tokens_among_many_is_no_reservation() -> None:
+    times = tuple(100.0 + 10 * number for number in range(32))
+    steady = [make_request(index, tokens=32, chunk_times_ms=times) for index in range(24)]
+    paired = make_request(24, tokens=32, chunk_times_ms=times[:31])
+    found = summary_of([*steady, paired])
+    assert found.tokens_per_chunk == pytest.approx(800 / 799)
+    assert "several-tokens-per-chunk" not in codes(found)
