@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from lab.configs.documents import Document, Position, open_document
+from lab.configs.documents import Document, open_document
 from lab.configs.gateway import GatewayConfig, gateway_config
 from lab.configs.knob_values import coerced
 from lab.configs.knobs import (
@@ -118,14 +118,6 @@ class ConfigPair:
     def gateway(self, variables: Mapping[str, str] | None = None) -> GatewayConfig:
         """The gateway; `variables` None means this process's environment and `.env`."""
         return gateway_config(self, read_environment().variables if variables is None else variables)
-
-    def place_of(self, name: str) -> tuple[str, Position] | None:
-        """File and position of a knob's value; None where the files do not set it."""
-        place = self._standing(settable_knob(name, self.dialect))
-        if place is None:
-            return None
-        found = self.document(place.file).locate(place.path)
-        return None if found is None else (self.document(place.file).file, found)
 
     def raw_value(self, name: str) -> RawValue | None:
         """A knob's value just as the file has it, wrong type or not; None where the files do not set it."""

@@ -130,7 +130,6 @@ class EngineDefinition(_Part):
 
     kind: str
     label: str
-    distributions: list[str]
     catalogue: str | None = None
     command: list[str]
     devices_variable: str | None = None

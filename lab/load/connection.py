@@ -48,7 +48,6 @@ class Exchange:
         self.pieces: list[bytes] = []
         self.marks: tuple[str, ...] = ()
         self.checked = 0
-        self.spilled = False
         self.waiter: asyncio.Future[None] | None = None
 
     def close(self, end: End, at_ns: int) -> None:

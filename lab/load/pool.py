@@ -26,7 +26,6 @@ class Pool:
         self._on_part = on_part
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        self._opening = 0
         self._watch: asyncio.TimerHandle | None = None
         self.on_done: Callable[[Exchange], None] = lambda _exchange: None
         self.stopped = False
@@ -105,15 +104,12 @@ class Pool:
 
     async def _open_for(self, exchange: Exchange) -> Connection | None:
         started = time.monotonic_ns()
-        self._opening += 1
         try:
             connection = await self._dialer.open()
         except ConnectError as reason:
             exchange.failure, exchange.error = reason.failure, reason.message
             exchange.close("failed", time.monotonic_ns())
             return None
-        finally:
-            self._opening -= 1
         if self.stopped:
             connection.close()
             exchange.close("cancelled", time.monotonic_ns())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lab.configs.pair import ConfigPair
 from lab.records.plan import Arm, Experiment
-from lab.records.workload import Scalar
 
 
 def arm_pair(experiment: Experiment, arm: Arm) -> ConfigPair:
@@ -18,10 +17,3 @@ def arm_pair(experiment: Experiment, arm: Arm) -> ConfigPair:
 
 def _knob_for(arm: Arm, name: str) -> str:
     return "request_model" if name == "model" and arm.target != "engine" else name
-
-
-def changed_knobs(experiment: Experiment, arm: Arm) -> dict[str, Scalar]:
-    """The knobs whose value in the arm differs from the experiment's pair."""
-    before = ConfigPair(experiment.settings_text, experiment.config_text).knobs()
-    after = arm_pair(experiment, arm).knobs()
-    return {name: value for name, value in after.items() if before.get(name) != value}

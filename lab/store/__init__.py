@@ -28,7 +28,7 @@ from lab.store.intents import add_intent, close_intent, get_intent, open_intents
 from lab.store.launches import add_launch, get_launch, list_launches, unfinished_launches, update_launch
 from lab.store.measurements import list_samples, load_result, save_measurement
 from lab.store.notes import add_note, list_notes, list_tags, set_tags
-from lab.store.requests import list_requests, list_ttft
+from lab.store.requests import list_requests
 from lab.store.trials import (
     active_trial,
     give_back_trial,
@@ -98,7 +98,6 @@ __all__ = [
     "list_requests",
     "list_samples",
     "list_tags",
-    "list_ttft",
     "load_result",
     "next_trial",
     "open_intents",

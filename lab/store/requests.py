@@ -106,9 +106,3 @@ def ttft_by_measurement(session: Session, measurement_ids: Iterable[int]) -> Map
         if value is not None:
             found.setdefault(measurement_id, []).append(value)
     return found
-
-
-def list_ttft(store: Store, measurement_ids: Iterable[int]) -> Mapping[int, list[float]]:
-    """The same for a page: what pooled percentiles are made of."""
-    with store.reading() as session:
-        return ttft_by_measurement(session, measurement_ids)

@@ -115,10 +115,6 @@ class ExperimentRow:
     stop_requested: bool
     best: BestResult | None
 
-    @property
-    def has_notes(self) -> bool:
-        return self.notes > 0
-
 
 @dataclass(frozen=True, slots=True)
 class ArmRow:
