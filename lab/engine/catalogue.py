@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lab.engine.definition import EngineDefinition
-from lab.findings import error
+from lab.engine.definition import EngineDefinition, load_definition
+from lab.environment import read_environment
+from lab.findings import LabError, error
+from lab.messages import word_finding
 from lab.records.workload import Scalar
 
 _SCRIPTS = Path(__file__).parent / "catalogues"
@@ -138,3 +141,18 @@ def _last_json(done: subprocess.CompletedProcess[bytes], python: Path) -> Mappin
     except (IndexError, ValueError):
         said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
         raise error("engine-catalogue-failed", python=str(python), reason=said or f"exit {done.returncode}") from None
+
+
+def main() -> int:
+    """`python -m lab.engine.catalogue`: ask the installed vLLM ahead of its first start; pages show its flags."""
+    env = read_environment()
+    try:
+        read_catalogue(load_definition("vllm", env.config_dir), env.engine_python, env.run_dir)
+    except LabError as problem:
+        print(*map(word_finding, problem.findings), sep="\n", file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
