@@ -27,6 +27,8 @@ from lab.store.transitions import ACTIVE_TRIAL, ENDED_EXPERIMENT, OPEN_EXPERIMEN
 from lab.store.trials import trial_rows
 from lab.store.views import ArmRow, ExperimentView
 
+LARGEST_ID = 2**63 - 1
+
 
 def save_config_version(store: Store, settings_text: str, config_text: str) -> str:
     """Keeps the pair's texts; returns their hash, the same for the same texts."""
@@ -114,7 +116,7 @@ def _add_arms_and_trials(
 def set_experiment_state(store: Store, experiment_id: int, state: ExperimentState) -> None:
     """Moves an experiment to a state that may follow, such as `paused`; LabError otherwise."""
     with store.writing() as session:
-        row = _get(session, experiment_id)
+        row = experiment_row(session, experiment_id)
         if row.state == state:
             return
         if row.state not in allowed_from("experiment", state):
@@ -130,7 +132,7 @@ def request_stop(store: Store, experiment_id: int, person: str) -> ExperimentSta
     Returns the state afterwards; asking again, or for one that has ended, changes nothing.
     """
     with store.writing() as session:
-        row = _get(session, experiment_id)
+        row = experiment_row(session, experiment_id)
         if row.state in ENDED_EXPERIMENT or row.stop_requested_at is not None:
             return _settle(session, row)
         row.stop_requested_at, row.stop_requested_by = utc_now(), person
@@ -146,7 +148,7 @@ def request_stop(store: Store, experiment_id: int, person: str) -> ExperimentSta
 def finish_experiment_if_done(store: Store, experiment_id: int) -> ExperimentState:
     """Ends an experiment that has no trial left to run; returns its state."""
     with store.writing() as session:
-        return _settle(session, _get(session, experiment_id))
+        return _settle(session, experiment_row(session, experiment_id))
 
 
 def finish_idle_experiments(store: Store, host: str) -> tuple[int, ...]:
@@ -181,7 +183,7 @@ def _count_trials(session: Session, experiment_id: int, states: Sequence[str]) -
 def get_experiment(store: Store, experiment_id: int) -> ExperimentView:
     """One experiment with arms, trials, measurements and verdicts; LabError where there is none of that number."""
     with store.reading() as session:
-        row = _get(session, experiment_id)
+        row = experiment_row(session, experiment_id)
         arms = load_arms(session, experiment_id)
         experiment = load_experiment(session, row, arms)
         measurements = measurement_rows(session, models.Trial.experiment_id == experiment_id)
@@ -210,8 +212,9 @@ def load_experiment(session: Session, row: models.Experiment, arms: Sequence[Arm
     return to_experiment(row, tuple(arm.arm for arm in arms), config)
 
 
-def _get(session: Session, experiment_id: int) -> models.Experiment:
-    row = session.get(models.Experiment, experiment_id)
+def experiment_row(session: Session, experiment_id: int) -> models.Experiment:
+    """The row; raises "experiment-unknown", also for a number larger than a database can hold."""
+    row = session.get(models.Experiment, experiment_id) if experiment_id <= LARGEST_ID else None
     if row is None:
         raise error("experiment-unknown", id=experiment_id)
     return row

@@ -15,6 +15,8 @@ from lab.store import (
     close_intent,
     compare_experiments,
     count_experiments,
+    finish_experiment_if_done,
+    get_experiment,
     get_host,
     get_intent,
     get_launch,
@@ -28,6 +30,7 @@ from lab.store import (
     list_people,
     list_tags,
     open_intents,
+    request_stop,
     save_host_facts,
     set_tags,
     unfinished_launches,
@@ -213,3 +216,16 @@ def test_experiments_are_compared_by_what_differs_only(store: Store) -> None:
         "arm batching: max_num_seqs": ("32", "64"),
     }
     assert compare_experiments(store, [first, first]) == ()
+
+
+@pytest.mark.parametrize("number", [2**31, 2**63, 10**40])
+def test_a_number_beyond_every_experiment_is_unknown_wherever_it_is_used(store: Store, number: int) -> None:
+    for use in (
+        lambda: get_experiment(store, number),
+        lambda: request_stop(store, number, "Ada"),
+        lambda: add_note(store, number, "Ada", "x"),
+        lambda: set_tags(store, number, ["a"]),
+        lambda: finish_experiment_if_done(store, number),
+    ):
+        with pytest.raises(LabError, match="experiment-unknown"):
+            use()
