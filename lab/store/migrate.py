@@ -37,20 +37,20 @@ def migrate(connection: Connection, database: str) -> None:
             _refuse_foreign(connection, database)
         elif revision not in {script.revision for script in _scripts().walk_revisions()}:
             raise error("database-newer", database=database, revision=revision)
-        config = _config()
+        config = alembic_config()
         config.attributes["connection"] = connection
         with _ONE_AT_A_TIME:
             command.upgrade(config, "head")
 
 
-def _config() -> Config:
+def alembic_config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
     return config
 
 
 def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_config())
+    return ScriptDirectory.from_config(alembic_config())
 
 
 def _revision(connection: Connection) -> str | None:
