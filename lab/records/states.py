@@ -9,6 +9,7 @@ ExperimentState = Literal["queued", "running", "paused", "done", "failed", "stop
 TrialState = Literal["queued", "starting", "warming", "measuring", "done", "failed", "cancelled"]
 LaunchState = Literal["starting", "ready", "busy", "stopping", "stopped", "failed"]
 IntentKind = Literal["stop-experiment", "serve", "stop-engine", "shutdown"]
+SaveSource = Literal["page", "cli", "restore", "external"]
 StageKind = Literal["concurrency", "rate", "prompt_tokens"]
 RequestFailure = Literal[
     "refused", "dns", "tls", "proxy", "timeout", "connection-lost", "truncated", "bad-request", "too-long",

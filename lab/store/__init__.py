@@ -2,6 +2,15 @@
 
 from lab.metrics.compare import Verdict
 from lab.store.baselines import list_baselines
+from lab.store.config_saves import (
+    count_config_saves,
+    get_config_save,
+    holds_key,
+    list_config_saves,
+    note_disk,
+    save_pair,
+    stored_pair,
+)
 from lab.store.database import Store, open_store
 from lab.store.differences import compare_experiments
 from lab.store.documents import result_document, verdicts
@@ -41,6 +50,7 @@ from lab.store.views import (
     ArmRow,
     Baseline,
     BestResult,
+    ConfigSaveRow,
     Difference,
     ExperimentRow,
     ExperimentView,
@@ -58,6 +68,7 @@ __all__ = [
     "ArmRow",
     "Baseline",
     "BestResult",
+    "ConfigSaveRow",
     "Difference",
     "ExperimentRow",
     "ExperimentView",
@@ -77,10 +88,12 @@ __all__ = [
     "add_note",
     "close_intent",
     "compare_experiments",
+    "count_config_saves",
     "count_experiments",
     "finish_experiment_if_done",
     "finish_idle_experiments",
     "get_client_ceiling",
+    "get_config_save",
     "get_config_version",
     "get_experiment",
     "get_host",
@@ -89,7 +102,9 @@ __all__ = [
     "give_back_trial",
     "heartbeat",
     "history_totals",
+    "holds_key",
     "list_baselines",
+    "list_config_saves",
     "list_experiments",
     "list_hosts",
     "list_launches",
@@ -100,6 +115,7 @@ __all__ = [
     "list_tags",
     "load_result",
     "next_trial",
+    "note_disk",
     "open_intents",
     "open_store",
     "queue_experiment",
@@ -110,10 +126,12 @@ __all__ = [
     "save_config_version",
     "save_host_facts",
     "save_measurement",
+    "save_pair",
     "set_experiment_state",
     "set_tags",
     "set_trial_progress",
     "set_trial_state",
+    "stored_pair",
     "unfinished_launches",
     "update_launch",
     "verdicts",

@@ -33,7 +33,7 @@ LARGEST_ID = 2**63 - 1
 def save_config_version(store: Store, settings_text: str, config_text: str) -> str:
     """Keeps the pair's texts; returns their hash, the same for the same texts."""
     with store.writing() as session:
-        return _keep_config(session, settings_text, config_text)
+        return keep_config(session, settings_text, config_text)
 
 
 def get_config_version(store: Store, config: str) -> tuple[str, str] | None:
@@ -43,7 +43,8 @@ def get_config_version(store: Store, config: str) -> tuple[str, str] | None:
         return None if row is None else (row.settings_text, row.config_text)
 
 
-def _keep_config(session: Session, settings_text: str, config_text: str) -> str:
+def keep_config(session: Session, settings_text: str, config_text: str) -> str:
+    """Inside a writing transaction: the texts under their hash, which is returned."""
     name = pair_hash(ConfigPair(settings_text, config_text))
     if session.get(models.ConfigVersion, name) is None:
         session.add(
@@ -65,7 +66,7 @@ def queue_experiment(
             state="queued",
             host=host,
             person_id=person_id(session, person),
-            config_hash=_keep_config(session, experiment.settings_text, experiment.config_text),
+            config_hash=keep_config(session, experiment.settings_text, experiment.config_text),
             repeats=experiment.repeats,
             order=experiment.order,
             seed=experiment.seed,

@@ -67,6 +67,25 @@ class ConfigVersion(Base):
     created_at: Mapped[datetime]
 
 
+class ConfigSave(Base):
+    """One change of a folder's config pair: by the lab, or found on disk (`external`, then without a person)."""
+
+    __tablename__ = "config_save"
+    __table_args__ = (Index(None, "host", "folder"),)
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    host: Mapped[str] = mapped_column(String(255))
+    folder: Mapped[str]
+    created_at: Mapped[datetime]
+    person_id: Mapped[int | None] = mapped_column(ForeignKey("person.id"))
+    source: Mapped[str] = mapped_column(String(16))
+    note: Mapped[str]
+    config_hash: Mapped[str] = mapped_column(ForeignKey("config_version.hash"))
+    parent_hash: Mapped[str | None] = mapped_column(ForeignKey("config_version.hash"))
+    restored_id: Mapped[int | None] = mapped_column(ForeignKey("config_save.id"))
+    changes: Mapped[list[Any] | None]
+
+
 class Experiment(Base):
     __tablename__ = "experiment"
     __table_args__ = (Index(None, "host", "state", "queue_position"), Index(None, "created_at"))

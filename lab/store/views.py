@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from lab.configs.changes import ChangedValue
 from lab.metrics.compare import Verdict
 from lab.metrics.pool import PooledArm
 from lab.records.plan import Arm, Experiment
-from lab.records.states import ExperimentState, IntentKind, LaunchState, Target, TrialState
+from lab.records.states import ExperimentState, IntentKind, LaunchState, SaveSource, Target, TrialState
 from lab.records.summary import Mark, Summary
 from lab.records.workload import Stage
 
@@ -215,3 +216,24 @@ class Baseline:
     name: str
     created_at: datetime
     rows: tuple[MeasurementRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSaveRow:
+    """One version of a folder's config pair; its texts stand under `config_hash`, those before it under `parent_hash`.
+
+    `person` is None for a change found on disk, `parent_hash` for the first version, `restored_id` unless the save
+    brought an older version back, `changes` where one of the texts could not be parsed or the old one held a key.
+    """
+
+    id: int
+    host: str
+    folder: str
+    created_at: datetime
+    person: str | None
+    source: SaveSource
+    note: str
+    config_hash: str
+    parent_hash: str | None
+    restored_id: int | None
+    changes: tuple[ChangedValue, ...] | None

@@ -46,7 +46,7 @@ def test_a_new_file_has_all_tables_of_the_design(store: Store, database: Path) -
         tables = {name for (name,) in outside.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     wanted = {
         "host", "person", "config_version", "experiment", "arm", "launch", "trial", "measurement", "request", "sample",
-        "intent", "note", "tag",
+        "intent", "note", "tag", "config_save",
     }  # fmt: skip
     assert tables == wanted | {"alembic_version"}
 
