@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lab.metrics.gaps import longest_stall_ms, token_gaps
+from lab.metrics.interference import split_interference
 from lab.metrics.looping import looping_ratio
 from lab.metrics.overlap import peak_in_flight
 from lab.metrics.percentiles import distribution
@@ -81,6 +82,7 @@ def summarise(
         kv_peak_ratio=None if telemetry is None else kv_peak_ratio(telemetry, span),
         energy_j=energy,
         joules_per_token=energy / output.tokens if energy is not None and output.tokens else None,
+        interference=split_interference(measured),
         marks=(
             *validity_marks(evidence),
             *(() if telemetry is None else telemetry_marks(telemetry, span)),

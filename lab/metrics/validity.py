@@ -10,6 +10,7 @@ import numpy as np
 
 from lab.findings import Param
 from lab.metrics.gaps import Gaps
+from lab.metrics.interference import ROLES
 from lab.metrics.percentiles import percentile
 from lab.metrics.rates import Output
 from lab.records.ceiling import ClientCeiling
@@ -232,7 +233,8 @@ def _samples(e: Evidence) -> Iterator[Mark]:
 
 def _from_records(e: Evidence) -> Iterator[Mark]:
     """Marks that the loader put on single requests, with their number, and its notes on the whole."""
-    for code, count in sorted(Counter(code for r in e.measured for code in r.marks).items()):
+    codes = Counter(code for r in e.measured for code in r.marks if code not in ROLES)
+    for code, count in sorted(codes.items()):
         yield _mark(code, requests=count)
     for note in dict.fromkeys(e.result.notes):
         yield _mark(note)

@@ -32,6 +32,30 @@ class Mark(BaseModel):
     params: Mapping[str, Param] = Field(default_factory=dict)
 
 
+class Interference(BaseModel):
+    """Long prompts thrown in between steady answers, the two kinds of requests apart.
+
+    `decoder_gap_ms` are the gaps between chunks of the steady answers, those cut off by the end included; of these,
+    `disturbed_gap_ms` are the ones during which a long prompt waited for its first token, `quiet_gap_ms` the others.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    decoders: int
+    intruders: int
+    intruders_succeeded: int
+    decoder_ttft_ms: Distribution
+    decoder_tpot_ms: Distribution
+    decoder_gap_ms: Distribution
+    disturbed_gap_ms: Distribution
+    quiet_gap_ms: Distribution
+    intruder_ttft_ms: Distribution
+
+    @property
+    def longest_stall_ms(self) -> float | None:
+        return self.decoder_gap_ms.max
+
+
 class Summary(BaseModel):
     """Warm-up left out. Rates are None where the window is empty; `failed` maps failure class to count.
 
@@ -73,3 +97,4 @@ class Summary(BaseModel):
     kv_peak_ratio: float | None = None
     energy_j: float | None = None
     joules_per_token: float | None = None
+    interference: Interference | None = None

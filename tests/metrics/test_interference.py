@@ -1,0 +1,87 @@
+"""Decoders and intruders apart; every figure is worked out by hand beside its requests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lab.metrics.interference import interference_course
+from lab.records.request import RequestRecord
+from tests.factories import make_failure, make_request, make_summary
+
+
+def decoder(index: int, *arrivals_ms: float, t0_ms: float = 0.0, **changes: object) -> RequestRecord:
+    fields: dict[str, object] = {
+        "chunk_times_ms": arrivals_ms, "ttft_ms": arrivals_ms[0], "e2e_ms": arrivals_ms[-1],
+        "completion_tokens": len(arrivals_ms), "marks": ("decoder",),
+        "tpot_ms": (arrivals_ms[-1] - arrivals_ms[0]) / (len(arrivals_ms) - 1),
+    }  # fmt: skip
+    return make_request(index, t0_ms=t0_ms, **{**fields, **changes})
+
+
+def intruder(index: int, t0_ms: float, ttft_ms: float) -> RequestRecord:
+    return make_request(index, t0_ms=t0_ms, ttft_ms=ttft_ms, tokens=1, marks=("intruder",))
+
+
+# chunks at 100, 130, 160, 560, 590, 620 and, of the second, at 140, 170, 570, 600, 630 (t0 is 40); one long prompt is
+# due at 165 and answers at 555
+STEADY = (
+    decoder(0, 100, 130, 160, 560, 590, 620),
+    decoder(1, 100, 130, 530, 560, 590, t0_ms=40.0),
+    intruder(2, 165.0, 390.0),
+)
+
+
+def test_the_two_kinds_are_told_apart() -> None:
+    split = make_summary(STEADY).interference
+    assert split is not None
+    assert (split.decoders, split.intruders, split.intruders_succeeded) == (2, 1, 1)
+    assert (split.intruder_ttft_ms.n, split.intruder_ttft_ms.mean) == (1, 390.0)
+    assert (split.decoder_ttft_ms.n, split.decoder_ttft_ms.mean) == (2, 100.0)
+    assert split.decoder_tpot_ms.mean == pytest.approx((520 / 5 + 490 / 4) / 2)
+
+
+def test_a_gap_is_disturbed_when_a_long_prompt_waited_in_it() -> None:
+    split = make_summary(STEADY).interference
+    assert split is not None
+    # the gap 140 → 170 of the second answer reaches 5 ms into the wait, 160 → 560 and 170 → 570 hold all or most of it
+    assert (split.disturbed_gap_ms.n, split.disturbed_gap_ms.max) == (3, 400.0)
+    assert split.disturbed_gap_ms.mean == pytest.approx((30 + 400 + 400) / 3)
+    assert (split.quiet_gap_ms.n, split.quiet_gap_ms.mean, split.quiet_gap_ms.max) == (6, 30.0, 30.0)
+    assert split.longest_stall_ms == 400.0
+
+
+def test_an_answer_that_the_end_cut_off_counts_for_the_stall_but_not_for_tpot() -> None:
+    cut = replace(decoder(3, 100, 1100), incomplete=True, tpot_ms=None, completion_tokens=None)
+    split = make_summary([*STEADY, cut]).interference
+    assert split is not None
+    assert (split.longest_stall_ms, split.decoder_tpot_ms.n) == (1000.0, 2)
+
+
+def test_failures_of_long_prompts_have_no_wait() -> None:
+    split = make_summary([STEADY[0], make_failure(9, "timeout", marks=("intruder",))]).interference
+    assert split is not None
+    assert (split.intruders, split.intruders_succeeded, split.intruder_ttft_ms.n) == (1, 0, 0)
+    assert split.disturbed_gap_ms.n == 0
+
+
+def test_overlapping_waits_are_one_and_gaps_come_in_order() -> None:
+    course = interference_course([*STEADY, intruder(3, 500.0, 200.0), intruder(4, 900.0, 50.0)])
+    assert course.waits_ms == ((165.0, 700.0), (900.0, 950.0))
+    assert list(course.at_ms) == [130, 160, 170, 560, 570, 590, 600, 620, 630]
+    assert list(course.disturbed) == [False, False, True, True, True, True, True, True, True]
+
+
+def test_other_workloads_have_no_such_kinds() -> None:
+    assert make_summary().interference is None
+
+
+def test_the_part_a_request_plays_is_no_reservation() -> None:
+    assert {"decoder", "intruder"}.isdisjoint(mark.code for mark in make_summary(STEADY).marks)
+
+
+def test_without_steady_answers_there_are_no_gaps() -> None:
+    split = make_summary([STEADY[2]]).interference
+    assert split is not None
+    assert (split.decoder_gap_ms.n, split.longest_stall_ms) == (0, None)
