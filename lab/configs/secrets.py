@@ -9,7 +9,7 @@ from lab.findings import LabError, error
 _SECRET_KEYS = re.compile(r"(?i)(^|[_.-])(api_?key|hf_token|token|secret|password|authorization)$")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
-_LOOKS_SECRET = re.compile(r"\bsk-[A-Za-z0-9_\-]{8,}|\bhf_[A-Za-z0-9]{20,}|\b(?:gsk|ghp)_[A-Za-z0-9]{20,}")
+LOOKS_SECRET = re.compile(r"\bsk-[A-Za-z0-9_\-]{8,}|\bhf_[A-Za-z0-9]{20,}|\b(?:gsk|ghp)_[A-Za-z0-9]{20,}")
 _SURELY_SECRET = re.compile(r"\bsk-[A-Za-z0-9_\-]{16,}")
 _ASSIGNED = re.compile(r"""(?i)((?:api_?key|hf_token|secret|password)["']?\s*[=:]\s*)(["'])([^"'\n]+)(["'])""")
 MASK = "***"
@@ -25,7 +25,7 @@ def is_literal_secret(name: str, value: object) -> bool:
     if not isinstance(value, str) or not value.strip():
         return False
     without = _PLACEHOLDER.sub("", value).replace("Bearer", "").strip()
-    if _LOOKS_SECRET.search(without):
+    if LOOKS_SECRET.search(without):
         return True
     if name.endswith("_env"):
         return _NAME.fullmatch(value.strip()) is None
@@ -50,14 +50,19 @@ def secret_error(name: str) -> LabError:
 
 def masked(text: str) -> str:
     """A text of a configuration file with keys written out replaced by `***`; placeholders stay."""
-    return _LOOKS_SECRET.sub(MASK, _ASSIGNED.sub(_mask_assigned, text))
+    return LOOKS_SECRET.sub(MASK, mask_assigned(text, MASK))
+
+
+def mask_assigned(text: str, mask: str) -> str:
+    """The text with `mask` for whatever a key of a secret's name is set to, placeholders apart."""
+
+    def without_value(match: re.Match[str]) -> str:
+        before, opening, value, closing = match.groups()
+        return match.group() if _PLACEHOLDER.search(value) else f"{before}{opening}{mask}{closing}"
+
+    return _ASSIGNED.sub(without_value, text)
 
 
 def lines_with_keys(text: str) -> list[int]:
     """Lines that hold what can only be a real key, comments included: the whole text is stored with experiments."""
     return [number for number, line in enumerate(text.split("\n"), start=1) if _SURELY_SECRET.search(line)]
-
-
-def _mask_assigned(match: re.Match[str]) -> str:
-    before, opening, value, closing = match.groups()
-    return match.group() if _PLACEHOLDER.search(value) else f"{before}{opening}{MASK}{closing}"
