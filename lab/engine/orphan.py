@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
-from lab.host.process_group import StopProof, end_processes, group_identities
-from lab.host.process_identity import ProcessIdentity, identity, same_boot
+from lab.host.process_group import StopProof, descendants, end_processes, group_identities
+from lab.host.process_identity import ProcessIdentity, identity, is_same, same_boot
 
-ORPHAN_GRACE_S = 15.0
+# nobody waits for its answers any more; vLLM may ignore SIGTERM for a minute while it loads
+ORPHAN_GRACE_S = 5.0
 
 
 def end_orphan(
@@ -22,7 +24,21 @@ def end_orphan(
     is gone, `log_path` (if given) is a further proof: only members that write to it are ours. `ended` is True where
     nothing of the launch is left.
     """
-    return end_processes(lambda: own_members(who, pgid, log_path), grace_s)
+    return end_processes(launched_members(who, pgid, log_path), grace_s)
+
+
+def launched_members(
+    who: ProcessIdentity, pgid: int, log_path: Path | None = None
+) -> Callable[[], tuple[ProcessIdentity, ...]]:
+    """Asks who is left of a launch: its group, and what descends from it now even where it left the group."""
+    inside = own_members(who, pgid, log_path)
+    strays = {child for member in inside for child in descendants(member.pid)} - set(inside)
+
+    def left() -> tuple[ProcessIdentity, ...]:
+        now = own_members(who, pgid, log_path)
+        return (*now, *sorted((one for one in strays if one not in now and is_same(one)), key=lambda one: one.pid))
+
+    return left
 
 
 def own_members(who: ProcessIdentity, pgid: int, log_path: Path | None = None) -> tuple[ProcessIdentity, ...]:

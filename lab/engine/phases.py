@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -55,6 +56,8 @@ class PhaseReader:
     def _new_lines(self) -> list[str]:
         try:
             with self._path.open("rb") as file:
+                if os.fstat(file.fileno()).st_size < self._position:
+                    self._position, self._rest = 0, b""  # it was cut to its limit; steps only go forward anyway
                 file.seek(self._position)
                 data = file.read()
         except OSError:

@@ -2,9 +2,11 @@
 
 An engine must not outlive its runner. Three things see to it: `stop`; the next runner's `end_orphan`; and a guard
 (`lab.engine.guard`), a small process that reads a pipe whose other end only the runner holds. When the runner dies,
-however it dies, the guard reads the end of the pipe and ends the group. PR_SET_PDEATHSIG is not used: it fires when
-the thread that forked ends, not the process; it reaches the API process only, not the engine core and the workers;
-and setting it means Python code between fork and exec in a process with threads.
+however it dies, the guard reads the end of the pipe and ends the group. It is there before the engine, and the
+engine's first step (`lab.engine.gate`) is to tell it its pid: at no moment is there an engine that it does not know.
+PR_SET_PDEATHSIG is not used: it fires when the thread that forked ends, not the process; it reaches the API process
+only, not the engine core and the workers; and setting it means Python code between fork and exec in a process with
+threads.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from lab.engine.command import EngineCommand
-from lab.engine.orphan import end_orphan, own_members
+from lab.engine.orphan import end_orphan, launched_members
 from lab.engine.port import port_is_free, port_owner
 from lab.environment import ROOT
 from lab.findings import error
-from lab.host.process_group import StopProof, descendants, end_processes
-from lab.host.process_identity import ProcessIdentity, identity, is_same
+from lab.host.process_group import StopProof, end_processes
+from lab.host.process_identity import ProcessIdentity, identity
 
 __all__ = ["EngineProcess", "StopProof", "end_orphan", "launch", "stop"]
 
@@ -31,13 +33,16 @@ STOP_GRACE_S = 15.0
 # vLLM may ignore SIGTERM for a minute while it loads, and there is no request to finish
 STARTING_GRACE_S = 3.0
 _PORT_WAIT_S = 5.0
-_GUARD_WAIT_S = 10.0
+_REAP_WAIT_S = 10.0
+_GATE = Path(__file__).with_name("gate.py")
 
 
 class EngineProcess:
     """A started engine, the leader of its own session and group from its first moment on (`pgid` equals `pid`)."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], command: EngineCommand, log_path: Path) -> None:
+    def __init__(
+        self, popen: subprocess.Popen[bytes], guard: subprocess.Popen[bytes], command: EngineCommand, log_path: Path
+    ) -> None:
         self.pid = popen.pid
         self.pgid = popen.pid
         self.command = command
@@ -48,7 +53,7 @@ class EngineProcess:
         # a child that died already is a zombie until it is polled, so its start can always be read
         self.identity = identity(popen.pid, even_zombie=True) or ProcessIdentity(popen.pid, 0.0)
         self._popen = popen
-        self._guard = _start_guard(self.identity)
+        self._guard = guard
 
     @property
     def start_time(self) -> float:
@@ -60,15 +65,8 @@ class EngineProcess:
 
     def close(self) -> None:
         """Reap the process and let the guard go; only after the group is gone."""
-        if self._guard.stdin is not None:
-            with suppress(BrokenPipeError):
-                self._guard.stdin.close()
-        for child in (self._popen, self._guard):
-            try:
-                child.wait(_GUARD_WAIT_S)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+        _reap(self._popen)
+        _let_go(self._guard)
 
 
 def launch(command: EngineCommand, log_path: Path) -> EngineProcess:
@@ -84,20 +82,41 @@ def launch(command: EngineCommand, log_path: Path) -> EngineProcess:
         )
     log = _open_log(log_path)
     try:
-        popen = subprocess.Popen(
-            list(command.argv),
-            cwd=log_path.parent,
-            env=dict(command.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    except OSError as problem:
-        raise error("engine-not-started", reason=f"{command.argv[0]}: {problem.strerror}") from problem
+        guard = _start_guard(log_path)
+        try:
+            return EngineProcess(_start(command, guard, log, log_path.parent), guard, command, log_path)
+        except BaseException:
+            _let_go(guard)
+            raise
     finally:
         os.close(log)
-    return EngineProcess(popen, command, log_path)
+
+
+def _start(command: EngineCommand, guard: subprocess.Popen[bytes], log: int, folder: Path) -> subprocess.Popen[bytes]:
+    """The engine, once it runs under its own command. Raises `LabError` "engine-not-started"."""
+    assert guard.stdin is not None  # noqa: S101
+    told = guard.stdin.fileno()
+    reads, report = os.pipe()
+    with os.fdopen(reads, "rb") as reports:
+        try:
+            popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_GATE), str(told), str(report), *command.argv],
+                cwd=folder,
+                env=dict(command.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(told, report),
+                start_new_session=True,
+            )
+        finally:
+            os.close(report)
+        # ends when the gate has become the engine, or is gone
+        problem = reports.read()
+    if problem:
+        _reap(popen)
+        raise error("engine-not-started", reason=f"{command.argv[0]}: {os.strerror(int(problem))}")
+    return popen
 
 
 def stop(process: EngineProcess, grace_s: float = STOP_GRACE_S) -> StopProof:
@@ -106,23 +125,16 @@ def stop(process: EngineProcess, grace_s: float = STOP_GRACE_S) -> StopProof:
     One that was not ready yet has nothing to finish and gets 3 s at most.
     The proof says that no member is left (zombies are reaped or hold nothing) and whether the port is free.
     """
-    strays = _descendants_of_group(process)
+    members = launched_members(process.identity, process.pgid)
 
-    def members() -> tuple[ProcessIdentity, ...]:
+    def alive() -> tuple[ProcessIdentity, ...]:
         process.poll()
-        inside = own_members(process.identity, process.pgid)
-        return (*inside, *(stray for stray in strays if stray not in inside and is_same(stray)))
+        return members()
 
-    proof = end_processes(members, grace_s if process.ready else min(grace_s, STARTING_GRACE_S))
+    proof = end_processes(alive, grace_s if process.ready else min(grace_s, STARTING_GRACE_S))
     if proof.ended:
         process.close()
     return replace(proof, port_free=_wait_for_port(process.port))
-
-
-def _descendants_of_group(process: EngineProcess) -> tuple[ProcessIdentity, ...]:
-    """A worker may have made a group of its own; it is found as long as its parents live."""
-    found = {child for member in own_members(process.identity, process.pgid) for child in descendants(member.pid)}
-    return tuple(sorted(found, key=lambda child: child.pid))
 
 
 def _wait_for_port(port: int) -> bool:
@@ -144,12 +156,27 @@ def _open_log(path: Path) -> int:
     return log
 
 
-def _start_guard(who: ProcessIdentity) -> subprocess.Popen[bytes]:
+def _start_guard(log_path: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "lab.engine.guard", str(who.pid), repr(who.start_time)],
+        [sys.executable, "-m", "lab.engine.guard", str(log_path.absolute())],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def _let_go(guard: subprocess.Popen[bytes]) -> None:
+    if guard.stdin is not None:
+        with suppress(BrokenPipeError):
+            guard.stdin.close()
+    _reap(guard)
+
+
+def _reap(child: subprocess.Popen[bytes]) -> None:
+    try:
+        child.wait(_REAP_WAIT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()

@@ -16,6 +16,9 @@ from lab.host.process_identity import ProcessIdentity, group_members, identity, 
 How = Literal["exited", "sigterm", "sigkill"]
 _POLL_S = 0.05
 _KILL_WAIT_S = 10.0
+# Python's resource tracker outlives the processes it serves to give back what they left in shared memory
+_TRACKER = "multiprocessing.resource_tracker"
+_TRACKER_GRACE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +64,19 @@ def descendants(pid: int) -> tuple[ProcessIdentity, ...]:
 
 
 def _kill_until_gone(members: Callable[[], tuple[ProcessIdentity, ...]]) -> None:
-    deadline = time.monotonic() + _KILL_WAIT_S
-    while (alive := members()) and time.monotonic() < deadline:
-        _signal(alive, signal.SIGKILL)  # again each time: a dying process may have forked
+    began = time.monotonic()
+    while (alive := members()) and (waited_s := time.monotonic() - began) < _KILL_WAIT_S:
+        doomed = alive if waited_s > _TRACKER_GRACE_S else tuple(each for each in alive if not _tracks(each.pid))
+        _signal(doomed, signal.SIGKILL)  # again each time: a dying process may have forked
         time.sleep(_POLL_S)
+
+
+def _tracks(pid: int) -> bool:
+    """Whether it is a resource tracker; killed with the others, it would leave their shared memory behind."""
+    try:
+        return any(_TRACKER in word for word in psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return False
 
 
 def _wait_until_gone(members: Callable[[], tuple[ProcessIdentity, ...]], timeout_s: float) -> bool:

@@ -34,6 +34,11 @@ def identity(pid: int, *, even_zombie: bool = False) -> ProcessIdentity | None:
         return None
 
 
+def identity_from_ticks(pid: int, start_ticks: int) -> ProcessIdentity:
+    """Who a process of this boot is that tells its start as /proc/<pid>/stat has it."""
+    return ProcessIdentity(pid, _since_boot(start_ticks))
+
+
 def is_same(known: ProcessIdentity) -> bool:
     """Whether that very process still runs (a zombie does not)."""
     now = identity(known.pid)
@@ -63,7 +68,11 @@ def _start_time(process: psutil.Process) -> float:
         return process.create_time()
     # the command's name may hold blanks and brackets: fields count from its last bracket, the start is field 22
     fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
-    return _boot_mark() * _BOOT_SPAN_S + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return _since_boot(int(fields[19]))
+
+
+def _since_boot(ticks: int) -> float:
+    return _boot_mark() * _BOOT_SPAN_S + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _boot_mark() -> int:

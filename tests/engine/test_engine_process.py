@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from lab.engine.definition import EngineDefinition
+from lab.engine.log_limit import LIMIT_BYTES, NOTICE
 from lab.engine.process import EngineProcess, end_orphan, launch, stop
 from lab.environment import ROOT
 from lab.findings import LabError
@@ -54,6 +56,23 @@ def test_a_log_of_an_earlier_launch_is_not_read_as_this_ones(vllm: EngineDefinit
 def test_much_output_never_blocks_the_engine(launch_fake: Launcher) -> None:
     process = launch_fake(flood_bytes=5_000_000)
     wait_for(lambda: process.log_path.stat().st_size == 5_000_000)
+
+
+def test_a_log_that_outgrows_its_limit_keeps_its_beginning_and_its_end(launch_fake: Launcher) -> None:
+    process = launch_fake(lines=["the first line"], flood_lines=200_000_000 // 100, last_line="the last line")
+
+    def settled() -> bool:
+        data = process.log_path.read_bytes()
+        return len(data) <= LIMIT_BYTES and NOTICE in data and b"the last line" in data[-200:]
+
+    wait_for(settled, timeout_s=60)
+    kept = process.log_path.read_bytes().splitlines()
+    assert (kept[0], kept[-1]) == (b"the first line", b"the last line")
+    assert kept.count(NOTICE.strip()) == 1
+    # lines of 100 bytes, whole ones only
+    assert {len(line) for line in kept[1:-1] if line != NOTICE.strip()} == {99}
+    assert len(kept) > 2 * (LIMIT_BYTES // 4 // 100) - 10
+    assert process.poll() is None
 
 
 def test_stop_ends_launcher_core_and_worker(launch_fake: Launcher) -> None:
@@ -168,6 +187,71 @@ time.sleep(600)
 def test_the_engine_of_a_killed_runner_is_ended_by_its_guard(tmp_path: Path) -> None:
     _, pgid, _ = left_behind(tmp_path, guarded=True)
     wait_for(lambda: group_members(pgid) == ())
+
+
+def test_a_runner_killed_at_any_line_of_the_launch_leaves_no_engine(tmp_path: Path) -> None:
+    """The killed process forks once for each line, so that only the launch is repeated and not the imports."""
+    program = f"""
+import os, signal, sys
+from pathlib import Path
+sys.path[:0] = [{str(ROOT)!r}]
+from lab.engine import process
+from lab.engine.definition import load_definition
+from tests.engine.fakes import fake_command, unused_port
+definition = load_definition("vllm", Path({str(ROOT / "configs")!r}))
+
+def launch_and_die(at, log):
+    seen = 0
+    def trace(frame, event, _):
+        nonlocal seen
+        if frame.f_code.co_filename == process.__file__:
+            seen += 1
+            if seen == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+    command = fake_command(definition, unused_port(), open_s=None)
+    sys.settrace(trace)
+    process.launch(command, log)
+    os._exit(0)
+
+at = 0
+while True:
+    at += 1
+    log = Path({str(tmp_path)!r}) / f"{{at}}.log"
+    child = os.fork()
+    if not child:
+        launch_and_die(at, log)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+        break
+print(at)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100)
+    assert int(done.stdout) > 60, "the lines of the launch"
+    assert len(list(tmp_path.glob("*.log"))) > 30
+    wait_for(lambda: not processes_that_write_into(tmp_path))
+
+
+def processes_that_write_into(folder: Path) -> list[int]:
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if Path(f"/proc/{process.pid}/fd/1").readlink().parent == folder:
+                found.append(process.pid)
+    return found
+
+
+def test_an_engine_is_not_started_without_a_guard(vllm: EngineDefinition, tmp_path: Path, monkeypatch) -> None:
+    """One whose guard was killed before it could be told."""
+
+    def killed_guard(_log_path: Path) -> subprocess.Popen[bytes]:
+        guard = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
+        guard.wait()
+        return guard
+
+    monkeypatch.setattr("lab.engine.process._start_guard", killed_guard)
+    with pytest.raises(LabError, match="engine-not-started"):
+        launch(fake_command(vllm, unused_port()), tmp_path / "engine.log")
+    assert processes_that_write_into(tmp_path) == []
 
 
 def test_an_orphan_is_ended_by_pid_and_start_time(tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ class Behaviour:
     ignore_sigterm: bool = False  # all of them
     worker_leaves_group: bool = False
     flood_bytes: int = 0  # written to stdout at the start
+    flood_lines: int = 0  # lines of 100 bytes, written to stdout at the start as fast as can be
+    last_line: str | None = None  # printed to stdout after them
 
 
 def _titled(title: str) -> None:
@@ -66,6 +68,14 @@ def _child(role: str, *, own_session: bool = False) -> None:
 def _live_on() -> None:
     while True:
         time.sleep(3600)
+
+
+def _flood(behaviour: Behaviour) -> None:
+    lines = b"".join(b"%099d\n" % number for number in range(1000))
+    for _ in range(behaviour.flood_lines // 1000):
+        os.write(1, lines)
+    if behaviour.last_line is not None:
+        os.write(1, f"{behaviour.last_line}\n".encode())
 
 
 def _handler(behaviour: Behaviour, served: str, began: float) -> type[BaseHTTPRequestHandler]:
@@ -134,6 +144,7 @@ def main() -> None:
         sys.stderr.write(line + "\n")
     sys.stdout.write("x" * behaviour.flood_bytes)
     sys.stdout.flush()
+    _flood(behaviour)
     if behaviour.core_and_worker:
         _child("core")
     threading.Thread(target=_serve, args=(behaviour, told.port, told.served_model_name, began), daemon=True).start()
