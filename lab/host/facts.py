@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import psutil
 
+from lab.host.memory import available_bytes, memory_bytes, node_memory_bytes
 from lab.host.nvml import Device, Nvml, open_nvml
 
 HostKind = Literal["cpu", "cuda"]
@@ -42,7 +43,11 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """`kind` is "cuda" where NVML knows a GPU. `gpu_note` is the message code of why there is no GPU data."""
+    """`kind` is "cuda" where NVML knows a GPU. `gpu_note` is the message code of why there is no GPU data.
+
+    `memory_available_bytes` is what nobody holds now; `node_memory_bytes` the memory of the NUMA node that an engine on
+    this CPU takes its share of. Both are None where the host does not tell.
+    """
 
     name: str
     kind: HostKind
@@ -54,6 +59,8 @@ class HostFacts:
     python: str
     os: str
     packages: dict[str, str]
+    memory_available_bytes: int | None = None
+    node_memory_bytes: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -69,12 +76,14 @@ def host_facts() -> HostFacts:
         kind="cuda" if gpus else "cpu",
         cpu_model=_cpu_model(),
         cores=_cores(),
-        memory_bytes=_memory_bytes(),
+        memory_bytes=memory_bytes(),
         gpus=gpus,
         gpu_note=note or (None if gpus else "no-gpu"),
         python=platform.python_version(),
         os=platform.platform(),
         packages=_packages(),
+        memory_available_bytes=available_bytes(),
+        node_memory_bytes=node_memory_bytes(),
     )
 
 
@@ -122,15 +131,6 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _memory_bytes() -> int:
-    """The machine's memory, or the container's limit where that is smaller."""
-    total = int(psutil.virtual_memory().total)
-    try:
-        return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text("ascii")))
-    except (OSError, ValueError):
-        return total
 
 
 def _packages() -> dict[str, str]:
