@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.metrics.percentiles import Values, as_values
+from lab.metrics.percentiles import Values, distribution_of_gaps, distribution_of_many
+from lab.records.arrivals import Gaps as Micros
 from lab.records.request import RequestRecord
+from lab.records.summary import Distribution
+from lab.records.table import Flags, Places, RequestTable
 
-Owners = NDArray[np.intp]
-_NONE: Values = np.empty(0)
+WIDE = 4_000_000
+"""From so many gaps on, seven digits are kept of each: a long measurement has tens of millions."""
+_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
     """`itl_ms` is per token: a gap between chunks is spread evenly over the tokens that came per chunk.
 
-    `inter_chunk_ms` holds the raw gaps. `tokens_per_chunk` is None without both counts; `uneven` counts the requests
+    `inter_chunk_ms` is of the raw gaps. `tokens_per_chunk` is None without both counts; `uneven` counts the requests
     whose chunks did not carry one token each.
     """
 
-    itl_ms: Values
-    inter_chunk_ms: Values
+    itl_ms: Distribution
+    inter_chunk_ms: Distribution
     tokens_per_chunk: float | None
     uneven: int
 
@@ -36,58 +40,61 @@ def token_gaps(records: Sequence[RequestRecord]) -> Gaps:
     A request without a TPOT has no per-token gaps: too few tokens, no count, or a stream buffered on the way. The last
     of these has no true gaps between chunks either.
     """
-    spread = [r for r in records if len(r.chunk_times_ms) >= 2 and not _buffered(r)]
-    counted = [r for r in records if r.chunk_times_ms and r.completion_tokens]
-    chunks = sum(len(r.chunk_times_ms) for r in counted)
-    tokens = sum(r.completion_tokens or 0 for r in counted)
-    gaps, owners = _raw_gaps(spread)
+    table = RequestTable.of(records)
+    counted = table.where((table.chunks > 0) & (table.column("completion_tokens") > 0))
+    chunks, tokens = counted.chunks, counted.column("completion_tokens")
+    itl, inter_chunk = _distributions(table.where(_has_gaps(table)))
     return Gaps(
-        itl_ms=_per_token(spread, gaps, owners),
-        inter_chunk_ms=gaps,
-        tokens_per_chunk=tokens / chunks if chunks else None,
-        uneven=sum(1 for r in counted if len(r.chunk_times_ms) != r.completion_tokens),
+        itl_ms=itl,
+        inter_chunk_ms=inter_chunk,
+        tokens_per_chunk=float(tokens.sum() / chunks.sum()) if chunks.size else None,
+        uneven=int((chunks != tokens).sum()),
     )
 
 
-def longest_stall_ms(gaps: Gaps, records: Sequence[RequestRecord]) -> float | None:
+def longest_stall_ms(records: Sequence[RequestRecord]) -> float | None:
     """The longest gap between two chunks of one answer, answers that the end cut off included; None without gaps.
 
-    `gaps` are those of the successful among the records. Where long prompts are thrown in between steady decoders, only
-    the decoders' stalls count.
+    Where long prompts are thrown in between steady decoders, only the decoders' stalls count.
     """
-    decoders = [r for r in records if "decoder" in r.marks]
-    extra = decoders or [r for r in records if r.incomplete]
-    streams = [r for r in extra if r.failure is None and len(r.chunk_times_ms) >= 2 and not _buffered(r)]
-    found, _ = _raw_gaps(streams)
-    values = found if decoders else np.concatenate([gaps.inter_chunk_ms, found])
-    return float(values.max()) if values.size else None
+    table = RequestTable.of(records)
+    decoders = table.marked("decoder")
+    streams = table.where((decoders if decoders.any() else ~table.failed) & ~table.failed & _has_gaps(table))
+    gaps, _ = streams.gaps_between_chunks()
+    return float(gaps.max()) / 1000 if gaps.size else None
 
 
-def _buffered(record: RequestRecord) -> bool:
-    return "buffered" in record.marks or (record.tpot_ms is None and (record.completion_tokens or 0) >= 2)
+def _has_gaps(table: RequestTable) -> Flags:
+    """Whether the chunks of a request tell when they came: at least two, and not buffered on the way."""
+    tokens = table.column("completion_tokens")
+    buffered = table.marked("buffered") | (np.isnan(table.column("tpot_ms")) & (tokens >= 2))
+    found: Flags = (table.chunks >= 2) & ~buffered
+    return found
 
 
-def _raw_gaps(records: Sequence[RequestRecord]) -> tuple[Values, Owners]:
-    """All gaps, and for each the position of its request."""
-    if not records:
-        return _NONE, np.empty(0, dtype=np.intp)
-    lengths = np.fromiter((len(r.chunk_times_ms) for r in records), dtype=np.intp, count=len(records))
-    times = np.fromiter(
-        chain.from_iterable(r.chunk_times_ms for r in records), dtype=np.float64, count=int(lengths.sum())
-    )
-    inside = np.ones(times.size - 1, dtype=bool)
-    inside[np.cumsum(lengths)[:-1] - 1] = False
-    return np.diff(times)[inside], np.repeat(np.arange(len(records)), lengths - 1)
+def _distributions(streams: RequestTable) -> tuple[Distribution, Distribution]:
+    """Per token and between chunks."""
+    gaps, order = streams.gaps_between_chunks()
+    counts = streams.chunks[order] - 1
+    per_gap = (streams.column("completion_tokens")[order] - 1) / counts
+    per_gap[np.isnan(streams.column("tpot_ms")[order])] = np.nan
+    if (per_gap == 1).all():
+        same = distribution_of_gaps(gaps)
+        return same, same
+    itl = distribution_of_many(_per_token_ms(gaps, counts, per_gap))
+    return itl, distribution_of_gaps(gaps)
 
 
-def _per_token(records: Sequence[RequestRecord], gaps: Values, owners: Owners) -> Values:
-    if not gaps.size:
-        return _NONE
-    per_gap = np.fromiter((_tokens_per_gap(r) for r in records), dtype=np.float64, count=len(records))
-    return as_values(gaps / per_gap[owners])
-
-
-def _tokens_per_gap(record: RequestRecord) -> float:
-    if record.tpot_ms is None or record.completion_tokens is None:
-        return float("nan")
-    return (record.completion_tokens - 1) / (len(record.chunk_times_ms) - 1)
+def _per_token_ms(gaps: Micros, counts: NDArray[np.int32], per_gap: Values) -> NDArray[Any]:
+    """Each gap shared out among its tokens, a stretch of requests at a time, so that memory stays bounded."""
+    precision: np.dtype[Any] = np.dtype(np.float64 if gaps.size < WIDE else np.float32)
+    found = np.empty(gaps.size, precision)
+    ends: Places = np.cumsum(counts, dtype=np.int64)
+    first, done, filled = 0, 0, 0
+    while first < len(counts):
+        last = max(first + 1, int(np.searchsorted(ends, done + _AT_ONCE, side="right")))
+        shared = gaps[done : ends[last - 1]] / (1000 * np.repeat(per_gap[first:last], counts[first:last]))
+        shared = shared[np.isfinite(shared)]
+        found[filled : filled + shared.size] = shared
+        first, done, filled = last, int(ends[last - 1]), filled + shared.size
+    return found[:filled]

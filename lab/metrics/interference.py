@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lab.metrics.percentiles import Values, distribution
 from lab.records.request import RequestRecord
 from lab.records.summary import Interference
+from lab.records.table import RequestTable
 
 DECODER, INTRUDER = "decoder", "intruder"
 ROLES = frozenset({DECODER, INTRUDER})
@@ -71,7 +72,8 @@ def interference_course(measured: Sequence[RequestRecord]) -> Course:
 
 
 def _of_role(records: Sequence[RequestRecord], role: str) -> list[RequestRecord]:
-    return [r for r in records if role in r.marks]
+    table = RequestTable.of(records)
+    return list(table.where(table.marked(role)))
 
 
 def _has_gaps(record: RequestRecord) -> bool:

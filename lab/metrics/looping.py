@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from lab.records.request import RequestRecord
+from lab.records.table import RequestTable
 
 RUN_WORDS = 4
 LEAST_WORDS = 20
@@ -40,9 +41,10 @@ def loops(text: str) -> bool:
 
 def looping_ratio(answers: Sequence[RequestRecord]) -> float | None:
     """The share (0..1) of the answers that loop; of many, 200 are read, evenly picked. None without any text."""
-    texts = [r.text for r in answers if r.text]
-    if not texts:
+    table = RequestTable.of(answers)
+    told = table.where(table.text_bytes > 0)
+    if not len(told):
         return None
-    step = max(1.0, len(texts) / MOST_ANSWERS)
-    picked = [texts[int(i * step)] for i in range(min(len(texts), MOST_ANSWERS))]
+    step = max(1.0, len(told) / MOST_ANSWERS)
+    picked = [told.text(int(i * step)) for i in range(min(len(told), MOST_ANSWERS))]
     return sum(map(loops, picked)) / len(picked)

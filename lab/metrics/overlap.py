@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.metrics.percentiles import Values, column
+from lab.metrics.percentiles import Values
 from lab.records.request import RequestRecord
+from lab.records.table import RequestTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +20,24 @@ class InFlight:
     moments_ms: Values
     counts: NDArray[np.int64]
 
+    def peak(self, from_ms: float = -np.inf) -> int:
+        """The most at once, what was under way at `from_ms` included."""
+        known = int(np.searchsorted(self.moments_ms, from_ms, side="right"))
+        return int(self.counts[max(0, known - 1) :].max())
+
 
 def in_flight(records: Sequence[RequestRecord], end_ms: float | None = None) -> InFlight | None:
     """The course of the requests that overlap, each from being sent to its last sign of life; None where none was sent.
 
     `end_ms` is when requests that never finished were still open (None: until the last sign of any request).
     """
-    sent = [r for r in records if r.sent_ms is not None]
-    if not sent:
+    table = RequestTable.of(records)
+    sent = table.where(~np.isnan(table.column("sent_ms")))
+    if not len(sent):
         return None
-    starts, signs = column(sent, "sent_ms"), _last_signs_ms(sent)
+    starts, signs = sent.column("sent_ms"), _last_signs_ms(sent)
     still_open = max(signs.max(), -np.inf if end_ms is None else end_ms)
-    ends = np.where(np.array([r.incomplete for r in sent]), still_open, signs)
+    ends = np.where(sent.flag("incomplete"), still_open, signs)
     # A slot that is freed and filled in the same instant holds one request, so ends sort before starts. A request
     # without any sign of life ends where it starts and still counts as one.
     moments = np.concatenate([starts, np.maximum(ends, np.nextafter(starts, np.inf))])
@@ -42,12 +49,11 @@ def in_flight(records: Sequence[RequestRecord], end_ms: float | None = None) -> 
 def peak_in_flight(records: Sequence[RequestRecord], end_ms: float | None = None) -> int:
     """The most requests that overlapped; `end_ms` as for `in_flight`."""
     course = in_flight(records, end_ms)
-    return 0 if course is None else int(course.counts.max())
+    return 0 if course is None else course.peak()
 
 
-def _last_signs_ms(records: Sequence[RequestRecord]) -> Values:
-    from_t0 = [column(records, name) for name in ("first_byte_ms", "ttft_ms", "e2e_ms")]
-    chunks = np.array([r.chunk_times_ms[-1] if r.chunk_times_ms else np.nan for r in records])
-    latest = np.fmax.reduce([*from_t0, chunks, np.zeros(len(records))])
-    signs: Values = np.fmax(column(records, "sent_ms"), column(records, "t0_ms") + latest)
+def _last_signs_ms(table: RequestTable) -> Values:
+    from_t0 = [table.column(name) for name in ("first_byte_ms", "ttft_ms", "e2e_ms")]
+    latest = np.fmax.reduce([*from_t0, table.last_chunk_ms, np.zeros(len(table))])
+    signs: Values = np.fmax(table.column("sent_ms"), table.column("t0_ms") + latest)
     return signs

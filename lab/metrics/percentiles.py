@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.records.arrivals import Gaps
+from lab.records.request import RequestRecord
 from lab.records.summary import Distribution
+from lab.records.table import RequestTable
 
 Values = NDArray[np.float64]
 
@@ -23,9 +26,9 @@ def as_values(values: Iterable[float | None] | Values) -> Values:
     return finite
 
 
-def column(records: Iterable[object], name: str) -> Values:
-    """One field of all records as an array, NaN where it is None."""
-    return np.array(list(map(attrgetter(name), records)), dtype=np.float64)
+def column(records: Sequence[RequestRecord], name: str) -> Values:
+    """One time or count of all records as an array, NaN where it is None."""
+    return RequestTable.of(records).column(name)
 
 
 def percentile(values: Iterable[float | None] | Values, q: float) -> float | None:
@@ -36,10 +39,29 @@ def percentile(values: Iterable[float | None] | Values, q: float) -> float | Non
 
 def distribution(values: Iterable[float | None] | Values) -> Distribution:
     """Mean, percentiles and maximum with their n; all None where n is 0."""
-    array = as_values(values)
-    if not array.size:
+    return _distribution(as_values(values))
+
+
+def distribution_of_gaps(micros: Gaps) -> Distribution:
+    """The same in milliseconds, of gaps in microseconds; puts them in another order, for there may be millions."""
+    found = _distribution(micros)
+    parts = {name: value / 1000 for name in _PARTS if (value := getattr(found, name)) is not None}
+    return Distribution(n=found.n, **parts)
+
+
+_PARTS = ("mean", "p50", "p90", "p95", "p99", "max")
+
+
+def distribution_of_many(values: NDArray[Any]) -> Distribution:
+    """The same of finite values, which are put in another order instead of copied."""
+    return _distribution(values)
+
+
+def _distribution(own: NDArray[Any]) -> Distribution:
+    """Of an array that may be put in another order."""
+    if not own.size:
         return Distribution()
-    p50, p90, p95, p99 = (float(v) for v in np.percentile(array, (50, 90, 95, 99), method="linear"))
-    return Distribution(
-        n=int(array.size), mean=float(array.mean()), p50=p50, p90=p90, p95=p95, p99=p99, max=float(array.max())
-    )
+    mean, highest = float(own.mean(dtype=np.float64)), float(own.max())
+    found = np.percentile(own, (50, 90, 95, 99), method="linear", overwrite_input=True)
+    p50, p90, p95, p99 = (float(v) for v in found)
+    return Distribution(n=int(own.size), mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=highest)

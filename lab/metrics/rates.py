@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from lab.metrics.percentiles import Values
 from lab.records.plan import Slo
-from lab.records.request import RequestRecord
+from lab.records.table import Flags, RequestTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,83 +23,80 @@ class Output:
     wall_s: float | None
     tokens: int | None
     completed_tokens: int | None
-    finished: Sequence[RequestRecord]
+    finished: RequestTable
     cut_off: int
 
     def per_second(self, amount: float | None) -> float | None:
         return None if amount is None or not self.wall_s else amount / self.wall_s
 
 
-def last_token_ms(record: RequestRecord) -> float | None:
-    """The last generated output on the measurement's clock; None where none came."""
-    if record.e2e_ms is not None:
-        return record.t0_ms + record.e2e_ms
-    return record.t0_ms + record.chunk_times_ms[-1] if record.chunk_times_ms else None
+def last_token_ms(table: RequestTable) -> Values:
+    """The last generated output on the measurement's clock; NaN where none came."""
+    e2e = table.column("e2e_ms")
+    found: Values = table.column("t0_ms") + np.where(np.isnan(e2e), table.last_chunk_ms, e2e)
+    return found
 
 
-def measure_output(measured: Sequence[RequestRecord], window_s: float | None) -> Output:
+def measure_output(measured: RequestTable, window_s: float | None) -> Output:
     """Output of the measured requests (warm-up already left out)."""
-    if not measured:
-        return Output(None, None, None, (), 0)
+    if not len(measured):
+        return Output(None, None, None, measured, 0)
     return _whole_run(measured) if window_s is None else _inside_window(measured, window_s)
 
 
-def _whole_run(measured: Sequence[RequestRecord]) -> Output:
-    ok = [r for r in measured if r.ok]
-    tokens = _sum_tokens(ok)
-    ends = [end for r in ok if (end := last_token_ms(r)) is not None]
-    wall_s = (max(ends) - min(r.t0_ms for r in measured)) / 1000 if ends else None
+def _whole_run(measured: RequestTable) -> Output:
+    ok = measured.where(measured.ok)
+    tokens = total_tokens(ok)
+    ends = last_token_ms(ok)
+    ends = ends[~np.isnan(ends)]
+    wall_s = float(ends.max() - measured.column("t0_ms").min()) / 1000 if ends.size else None
     return Output(wall_s, tokens, tokens, ok, 0)
 
 
-def _inside_window(measured: Sequence[RequestRecord], window_s: float) -> Output:
+def _inside_window(measured: RequestTable, window_s: float) -> Output:
     """The window opens with the measurement's clock; a request's tokens are spread over the arrivals of its chunks."""
     end_ms = window_s * 1000
-    finished = [r for r in measured if r.ok and (last_token_ms(r) or 0) <= end_ms]
-    running = [r for r in measured if r.incomplete or (r.ok and (last_token_ms(r) or 0) > end_ms)]
-    completed = _sum_tokens(finished)
-    per_chunk = _tokens_per_chunk(finished)
-    parts = [_tokens_until(r, end_ms, per_chunk) for r in running]
-    cut_off = sum(1 for r in running if r.chunk_times_ms)
-    tokens = None if completed is None else round(completed + sum(parts))
-    return Output(window_s, tokens, completed, finished, cut_off)
+    late = np.nan_to_num(last_token_ms(measured)) > end_ms
+    finished = measured.where(measured.ok & ~late)
+    running = measured.where(measured.flag("incomplete") | (measured.ok & late))
+    completed = total_tokens(finished)
+    parts = running.chunks_until(end_ms) * tokens_per_chunk(running, _average_per_chunk(finished))
+    tokens = None if completed is None else round(completed + float(parts.sum()))
+    return Output(window_s, tokens, completed, finished, int((running.chunks > 0).sum()))
 
 
-def _sum_tokens(records: Sequence[RequestRecord]) -> int | None:
+def total_tokens(table: RequestTable) -> int | None:
     """None as soon as one count is missing: a sum with holes is no total."""
-    counts = [r.completion_tokens for r in records]
-    known = [c for c in counts if c is not None]
-    return int(sum(known)) if len(known) == len(counts) else None
+    total = float(table.column("completion_tokens").sum())
+    return None if np.isnan(total) else int(total)
 
 
-def _tokens_per_chunk(records: Sequence[RequestRecord]) -> float:
-    counted = [r for r in records if r.completion_tokens is not None and r.chunk_times_ms]
-    chunks = sum(len(r.chunk_times_ms) for r in counted)
-    return sum(r.completion_tokens or 0 for r in counted) / chunks if chunks else 1.0
+def tokens_per_chunk(table: RequestTable, otherwise: float) -> Values:
+    """Of each request; `otherwise` where its tokens or its chunks are not known."""
+    chunks, tokens = table.chunks, table.column("completion_tokens")
+    known = (chunks > 0) & ~np.isnan(tokens)
+    return np.where(known, tokens / np.maximum(chunks, 1), otherwise)
 
 
-def _tokens_until(record: RequestRecord, end_ms: float, per_chunk: float) -> float:
-    if not record.chunk_times_ms:
-        return 0.0
-    inside = sum(1 for t in record.chunk_times_ms if record.t0_ms + t <= end_ms)
-    if record.completion_tokens is not None:
-        per_chunk = record.completion_tokens / len(record.chunk_times_ms)
-    return inside * per_chunk
+def _average_per_chunk(table: RequestTable) -> float:
+    counted = table.where((table.chunks > 0) & ~np.isnan(table.column("completion_tokens")))
+    chunks = int(counted.chunks.sum())
+    return float(counted.column("completion_tokens").sum()) / chunks if chunks else 1.0
 
 
-def meets_slo(record: RequestRecord, slo: Slo) -> bool:
-    """Whether one successful request kept every limit that is set; what cannot be had misses it."""
-    too_short = record.completion_tokens is not None and record.completion_tokens < 2
+def met_slo(table: RequestTable, slo: Slo) -> Flags:
+    """Which requests succeeded and kept every limit that is set; what cannot be had misses it."""
+    too_short = table.column("completion_tokens") < 2
     return (
-        record.ok
-        and _within(record.ttft_ms, slo.ttft_p95_ms)
-        and (too_short or _within(record.tpot_ms, slo.tpot_p95_ms))
-        and _within(record.e2e_ms, slo.e2e_p95_ms)
+        table.ok
+        & _within(table.column("ttft_ms"), slo.ttft_p95_ms)
+        & (too_short | _within(table.column("tpot_ms"), slo.tpot_p95_ms))
+        & _within(table.column("e2e_ms"), slo.e2e_p95_ms)
     )
 
 
-def _within(value: float | None, limit: float | None) -> bool:
-    return limit is None or (value is not None and value <= limit)
+def _within(values: Values, limit: float | None) -> Flags:
+    return np.ones(values.size, dtype=bool) if limit is None else values <= limit
 
 
 def has_slo(slo: Slo) -> bool:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from lab.metrics.percentiles import column
 from lab.records.request import RequestRecord
 from lab.records.sample import Sample
 from lab.records.summary import Mark
@@ -51,7 +52,7 @@ def measured_span(
     """The stretch that throughput is counted over; None without a common clock or a wall time."""
     if telemetry.clock_ms is None or not wall_s or not measured:
         return None
-    first_ms = min(r.t0_ms for r in measured) if window_s is None else 0.0
+    first_ms = float(column(measured, "t0_ms").min()) if window_s is None else 0.0
     start_ms = telemetry.clock_ms + first_ms
     return Span(start_ms, start_ms + wall_s * 1000)
 

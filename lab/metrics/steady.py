@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lab.metrics.overlap import InFlight, in_flight
-from lab.metrics.rates import last_token_ms
+from lab.metrics.rates import last_token_ms, tokens_per_chunk
 from lab.records.request import RequestRecord
+from lab.records.table import RequestTable
 
 HELD_RATIO = 0.95
 """Slots are empty for a moment between two requests; more than that is not a concurrency held."""
@@ -46,11 +46,12 @@ def steady_state(
     if course is None or concurrency is None:
         return None
     stretch = _stretch(course, concurrency, window_ms)
+    table = RequestTable.of(measured)
     if stretch is None or _held_ratio(course, concurrency, *stretch) < HELD_RATIO:
         return None
-    if _ended_inside(measured, *stretch) < concurrency:
+    if _ended_inside(table, *stretch) < concurrency:
         return None
-    return Steady(*stretch, _tokens_inside(measured, *stretch))
+    return Steady(*stretch, _tokens_inside(table, *stretch))
 
 
 def _stretch(course: InFlight, concurrency: int, window_ms: float | None) -> tuple[float, float] | None:
@@ -68,26 +69,18 @@ def _held_ratio(course: InFlight, concurrency: int, start_ms: float, end_ms: flo
     return float(held.sum() / (concurrency * (end_ms - start_ms)))
 
 
-def _ended_inside(measured: Sequence[RequestRecord], start_ms: float, end_ms: float) -> int:
-    ends = (last_token_ms(r) for r in measured if r.ok)
-    return sum(1 for end in ends if end is not None and start_ms < end <= end_ms)
+def _ended_inside(measured: RequestTable, start_ms: float, end_ms: float) -> int:
+    ends = last_token_ms(measured.where(measured.ok))
+    return int(((ends > start_ms) & (ends <= end_ms)).sum())
 
 
-def _tokens_inside(measured: Sequence[RequestRecord], start_ms: float, end_ms: float) -> float | None:
+def _tokens_inside(measured: RequestTable, start_ms: float, end_ms: float) -> float | None:
     """The tokens of an answer are spread evenly over its chunks; one that was cut off has the average of the others."""
-    answers = [r for r in measured if r.failure is None]
-    if any(r.ok and (r.completion_tokens is None or not r.chunk_times_ms) for r in answers):
+    answers = measured.where(~measured.failed)
+    whole = answers.where(answers.ok)
+    tokens, chunks = whole.column("completion_tokens"), whole.chunks
+    if np.isnan(tokens).any() or not chunks.all():
         return None
-    whole = [r for r in answers if r.ok]
-    chunks = sum(len(r.chunk_times_ms) for r in whole)
-    average = sum(r.completion_tokens or 0 for r in whole) / chunks if chunks else 1.0
-    return sum(_part(r, start_ms, end_ms, average) for r in answers)
-
-
-def _part(record: RequestRecord, start_ms: float, end_ms: float, average: float) -> float:
-    times = record.chunk_times_ms
-    if not times:
-        return 0.0
-    inside = bisect_right(times, end_ms - record.t0_ms) - bisect_right(times, start_ms - record.t0_ms)
-    tokens = record.completion_tokens
-    return inside * (average if tokens is None else tokens / len(times))
+    average = float(tokens.sum() / chunks.sum()) if chunks.size else 1.0
+    inside = answers.chunks_until(end_ms) - answers.chunks_until(start_ms)
+    return float((inside * tokens_per_chunk(answers, average)).sum())

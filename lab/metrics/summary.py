@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+import numpy as np
 
 from lab.metrics.gaps import longest_stall_ms, token_gaps
 from lab.metrics.interference import split_interference
 from lab.metrics.looping import looping_ratio
 from lab.metrics.overlap import peak_in_flight
-from lab.metrics.percentiles import distribution
-from lab.metrics.rates import has_slo, measure_output, meets_slo
+from lab.metrics.percentiles import Values, distribution
+from lab.metrics.rates import has_slo, measure_output, met_slo
 from lab.metrics.readings import Telemetry, energy_j, kv_peak_ratio, measured_span, telemetry_marks
 from lab.metrics.steady import steady_state
 from lab.metrics.validity import Evidence, validity_marks
 from lab.records.ceiling import ClientCeiling
 from lab.records.plan import Slo
-from lab.records.request import LoadResult, RequestRecord
+from lab.records.request import LoadResult
 from lab.records.summary import Mark, Summary
+from lab.records.table import RequestTable
 from lab.records.workload import Workload
 
 
@@ -37,13 +39,14 @@ def summarise(
     `telemetry` None: nothing was sampled, and what comes from samples is None. `ceiling`
     is what the client of this host keeps up with, where it was measured.
     """
-    measured = [r for r in result.records if not r.warmup]
-    ok = [r for r in measured if r.ok]
-    timed = [r for r in measured if r.failure is None]
+    table = RequestTable.of(result.records)
+    measured = table.where(~table.flag("warmup"))
+    ok = measured.where(measured.ok)
+    timed = measured.where(~measured.failed)
     gaps = token_gaps(ok)
     output = measure_output(measured, result.window_s)
     peak = peak_in_flight(measured, None if result.window_s is None else result.window_s * 1000)
-    ttft = distribution(r.ttft_ms for r in timed)
+    ttft = distribution(timed.column("ttft_ms"))
     hit_ratio = cache_hit_ratio if cache_hit_ratio is not None else _cached_ratio(ok)
     looping = looping_ratio(ok)
     evidence = Evidence(result, workload, measured, ok, gaps, output, peak, ttft.n, hit_ratio, looping, ceiling)
@@ -53,23 +56,23 @@ def summarise(
     return Summary(
         requests=len(measured),
         succeeded=len(ok),
-        incomplete=sum(1 for r in measured if r.incomplete and r.failure is None),
-        failed=dict(Counter(r.failure for r in measured if r.failure is not None)),
+        incomplete=int((measured.flag("incomplete") & ~measured.failed).sum()),
+        failed=measured.counted_words("failure"),
         wall_s=output.wall_s,
-        prompt_tokens=_total(r.prompt_tokens for r in ok),
+        prompt_tokens=_total(ok.column("prompt_tokens")),
         output_tokens=output.tokens,
-        tokens_estimated=any(r.tokens_estimated for r in ok),
+        tokens_estimated=bool(ok.flag("tokens_estimated").any()),
         output_tokens_per_s=output.per_second(output.tokens),
         completed_tokens_per_s=output.per_second(output.completed_tokens),
         requests_per_s=output.per_second(len(output.finished)),
-        goodput_per_s=output.per_second(_met(output.finished, slo)) if has_slo(slo) else None,
+        goodput_per_s=output.per_second(int(met_slo(output.finished, slo).sum())) if has_slo(slo) else None,
         ttft_ms=ttft,
-        tpot_ms=distribution(r.tpot_ms for r in ok),
-        itl_ms=distribution(gaps.itl_ms),
-        inter_chunk_ms=distribution(gaps.inter_chunk_ms),
-        e2e_ms=distribution(r.e2e_ms for r in ok),
-        first_answer_ms=distribution(r.first_answer_ms for r in timed),
-        decode_tokens_per_s=distribution(1000 / r.tpot_ms for r in ok if r.tpot_ms),
+        tpot_ms=distribution(ok.column("tpot_ms")),
+        itl_ms=gaps.itl_ms,
+        inter_chunk_ms=gaps.inter_chunk_ms,
+        e2e_ms=distribution(ok.column("e2e_ms")),
+        first_answer_ms=distribution(timed.column("first_answer_ms")),
+        decode_tokens_per_s=distribution(_speeds(ok.column("tpot_ms"))),
         peak_in_flight=peak,
         tokens_per_chunk=gaps.tokens_per_chunk,
         cache_hit_ratio=hit_ratio,
@@ -77,7 +80,7 @@ def summarise(
         client_lag_p99_ms=result.client.lag_p99_ms,
         steady_s=None if steady is None else steady.seconds,
         steady_tokens_per_s=None if steady is None else steady.tokens_per_s,
-        longest_stall_ms=longest_stall_ms(gaps, measured),
+        longest_stall_ms=longest_stall_ms(measured),
         looping_ratio=looping,
         kv_peak_ratio=None if telemetry is None else kv_peak_ratio(telemetry, span),
         energy_j=energy,
@@ -91,17 +94,17 @@ def summarise(
     )
 
 
-def _met(records: Sequence[RequestRecord], slo: Slo) -> int:
-    return sum(1 for r in records if meets_slo(r, slo))
+def _speeds(tpot_ms: Values) -> Values:
+    return 1000 / tpot_ms[tpot_ms > 0]
 
 
-def _total(counts: Iterable[int | None]) -> int | None:
-    listed = list(counts)
-    known = [c for c in listed if c is not None]
-    return int(sum(known)) if known and len(known) == len(listed) else None
+def _total(counts: Values) -> int | None:
+    """None as soon as one count is missing."""
+    total = float(counts.sum())
+    return int(total) if counts.size and not np.isnan(total) else None
 
 
-def _cached_ratio(ok: Sequence[RequestRecord]) -> float | None:
-    known = [(r.cached_tokens, r.prompt_tokens) for r in ok if r.cached_tokens is not None and r.prompt_tokens]
-    prompts = sum(prompt or 0 for _, prompt in known)
-    return sum(cached or 0 for cached, _ in known) / prompts if prompts else None
+def _cached_ratio(ok: RequestTable) -> float | None:
+    cached, prompts = ok.column("cached_tokens"), ok.column("prompt_tokens")
+    known = ~np.isnan(cached) & (prompts > 0)
+    return float(cached[known].sum() / prompts[known].sum()) if known.any() else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy as np
 from lab.findings import Param
 from lab.metrics.gaps import Gaps
 from lab.metrics.interference import ROLES
-from lab.metrics.percentiles import percentile
+from lab.metrics.percentiles import Values, as_values, percentile
 from lab.metrics.rates import Output
 from lab.records.ceiling import ClientCeiling
-from lab.records.request import LoadResult, RequestRecord
+from lab.records.request import LoadResult
 from lab.records.summary import Mark
+from lab.records.table import RequestTable
 from lab.records.workload import Workload
 
 SEVERAL_PER_CHUNK = 1.05  # a lone pair in a thousand tokens bends no figure
@@ -77,8 +78,8 @@ class Evidence:
 
     result: LoadResult
     workload: Workload
-    measured: Sequence[RequestRecord]
-    ok: Sequence[RequestRecord]
+    measured: RequestTable
+    ok: RequestTable
     gaps: Gaps
     output: Output
     peak_in_flight: int
@@ -111,7 +112,7 @@ def _mark(code: str, **params: str | int | float | bool | None) -> Mark:
 
 
 def _failures(e: Evidence) -> Iterator[Mark]:
-    classes = Counter(r.failure for r in e.measured if r.failure is not None)
+    classes = Counter(e.measured.counted_words("failure"))
     if classes:
         listed = ", ".join(f"{name} {count}" for name, count in classes.most_common())
         yield _mark("failures", failed=classes.total(), requests=len(e.measured), classes=listed)
@@ -126,7 +127,7 @@ def _client(e: Evidence) -> Iterator[Mark]:
     lag = e.result.client.lag_p99_ms
     if lag is not None and lag > LAG_LIMIT_MS:
         yield _mark("client-lag", lag_p99_ms=round(lag, 1), limit_ms=LAG_LIMIT_MS)
-    wait = percentile((r.client_wait_ms for r in e.measured), 95)
+    wait = percentile(e.measured.column("client_wait_ms"), 95)
     if wait is not None and wait > WAIT_LIMIT_MS:
         yield _mark("client-late", wait_p95_ms=round(wait, 1), limit_ms=WAIT_LIMIT_MS)
     cpu_s, wall_s = e.result.client.cpu_s, e.output.wall_s
@@ -154,7 +155,7 @@ def _near_ceiling(e: Evidence) -> Iterator[Mark]:
 
 def _concurrency(e: Evidence) -> Iterator[Mark]:
     asked = e.result.concurrency_asked
-    if asked is not None and e.measured and e.peak_in_flight < asked:
+    if asked is not None and len(e.measured) and e.peak_in_flight < asked:
         yield _mark("concurrency-not-reached", asked=asked, reached=e.peak_in_flight)
 
 
@@ -167,21 +168,20 @@ def _rate(e: Evidence) -> Iterator[Mark]:
         yield _mark("rate-not-achieved", asked=round(planned, 3), achieved=round(achieved, 3))
 
 
-def achieved_rate_per_s(measured: Sequence[RequestRecord]) -> float | None:
+def achieved_rate_per_s(measured: RequestTable) -> float | None:
     """Requests really sent per second, first to last; None below two."""
-    return _rate_per_s([r.sent_ms for r in measured if r.sent_ms is not None])
+    return _rate_per_s(measured.column("sent_ms"))
 
 
-def _planned_rate_per_s(measured: Sequence[RequestRecord]) -> float | None:
+def _planned_rate_per_s(measured: RequestTable) -> float | None:
     """A random schedule has a rate of its own; being late is judged against that one."""
-    return _rate_per_s([r.scheduled_ms for r in measured if r.scheduled_ms is not None])
+    return _rate_per_s(measured.column("scheduled_ms"))
 
 
-def _rate_per_s(moments_ms: Sequence[float]) -> float | None:
-    if len(moments_ms) < 2:
-        return None
-    span_ms = max(moments_ms) - min(moments_ms)
-    return (len(moments_ms) - 1) / span_ms * 1000 if span_ms > 0 else None
+def _rate_per_s(moments_ms: Values) -> float | None:
+    known = as_values(moments_ms)
+    span_ms = float(known.max() - known.min()) if known.size > 1 else 0.0
+    return (known.size - 1) / span_ms * 1000 if span_ms > 0 else None
 
 
 def _cache(e: Evidence) -> Iterator[Mark]:
@@ -194,14 +194,14 @@ def _cache(e: Evidence) -> Iterator[Mark]:
 
 def _length(e: Evidence) -> Iterator[Mark]:
     asked = e.result.output_tokens_asked
-    counts = [r.completion_tokens for r in e.ok if r.completion_tokens is not None]
-    if asked is None or not counts or not e.workload.ignore_eos:
+    counts = as_values(e.ok.column("completion_tokens"))
+    if asked is None or not counts.size or not e.workload.ignore_eos:
         return
-    mean = float(np.mean(counts))
+    mean = float(counts.mean())
     if abs(mean - asked) / asked > LENGTH_LIMIT_RATIO:
-        differing = sum(1 for c in counts if c != asked)
+        differing = int((counts != asked).sum())
         yield _mark(
-            "output-length-differs", asked=asked, mean=round(mean, 1), differing=differing, requests=len(counts)
+            "output-length-differs", asked=asked, mean=round(mean, 1), differing=differing, requests=counts.size
         )
 
 
@@ -211,10 +211,10 @@ def _looping(e: Evidence) -> Iterator[Mark]:
 
 
 def _tokens(e: Evidence) -> Iterator[Mark]:
-    unknown = sum(1 for r in e.ok if r.completion_tokens is None)
+    unknown = int(np.isnan(e.ok.column("completion_tokens")).sum())
     if unknown:
         yield _mark("tokens-unknown", requests=unknown)
-    estimated = sum(1 for r in e.ok if r.tokens_estimated)
+    estimated = int(e.ok.flag("tokens_estimated").sum())
     if estimated:
         yield _mark("tokens-estimated", requests=estimated)
     if e.output.cut_off:
@@ -233,7 +233,9 @@ def _samples(e: Evidence) -> Iterator[Mark]:
 
 def _from_records(e: Evidence) -> Iterator[Mark]:
     """Marks that the loader put on single requests, with their number, and its notes on the whole."""
-    codes = Counter(code for r in e.measured for code in r.marks if code not in ROLES)
+    codes: Counter[str] = Counter()
+    for marks, count in e.measured.counted_words("marks").items():
+        codes.update({code: count for code in marks.split() if code not in ROLES})
     for code, count in sorted(codes.items()):
         yield _mark(code, requests=count)
     for note in dict.fromkeys(e.result.notes):

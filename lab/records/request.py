@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.records.states import RequestFailure
@@ -13,7 +14,8 @@ class RequestRecord:
 
     `scheduled_ms` and `t0_ms` and `sent_ms` count from the start of the measurement's clock; every other time counts
     from t0 (open loop: the scheduled moment; otherwise the moment the bytes were handed to the connection).
-    `chunk_times_ms` are the arrivals of the token-bearing chunks, from t0. `token_ms` is left to `lab.metrics`.
+    `chunk_times_ms` are the arrivals of the token-bearing chunks, from t0, to the microsecond; what the loader or the
+    store made holds them packed (`Arrivals`).
     """
 
     index: int
@@ -28,7 +30,7 @@ class RequestRecord:
     first_answer_ms: float | None = None
     e2e_ms: float | None = None
     tpot_ms: float | None = None
-    chunk_times_ms: tuple[float, ...] = ()
+    chunk_times_ms: Sequence[float] = ()
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
@@ -61,10 +63,11 @@ class ClientUsage:
 class LoadResult:
     """What one measurement (one stage) brought back, warm-up included and flagged.
 
+    `records` is a `RequestTable` where the loader brought them: columns, from which a record is made when asked for.
     `clock_ns` is the start of the measurement's clock on the host's monotonic one, None where it was never started.
     """
 
-    records: tuple[RequestRecord, ...]
+    records: Sequence[RequestRecord]
     client: ClientUsage
     requests_asked: int | None
     concurrency_asked: int | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, cast
@@ -11,24 +11,24 @@ import numpy as np
 from sqlalchemy import Row, Table, insert, select
 from sqlalchemy.orm import Session
 
+from lab.records.arrivals import Arrivals
 from lab.records.request import RequestRecord
-from lab.store.columns import plain_int
+from lab.records.table import COUNTS, FLAGS, TIMES, WORDS, RequestTable, Values, optional
 from lab.store.database import Store
 from lab.store.models import Request
-from lab.store.packing import pack_times, unpack_times
 
 Column = Sequence[Any]
 TABLE = cast(Table, Request.__table__)
 FIELDS = tuple(field.name for field in fields(RequestRecord))
-CHUNKS, MARKS = FIELDS.index("chunk_times_ms"), FIELDS.index("marks")
-_INTEGERS = frozenset({"index", "http_status", "prompt_tokens", "completion_tokens", "cached_tokens"})
+_CHUNKS, _MARKS = FIELDS.index("chunk_times_ms"), FIELDS.index("marks")
 _BATCH = 5000
 
 
 def insert_requests(session: Session, measurement_id: int, records: Sequence[RequestRecord]) -> None:
     """Bulk insert, in batches so that memory stays bounded."""
-    for start in range(0, len(records), _BATCH):
-        batch = records[start : start + _BATCH]
+    table = RequestTable.of(records)
+    for start in range(0, len(table), _BATCH):
+        batch = table[start : start + _BATCH]
         _insert(session, {"measurement_id": [measurement_id] * len(batch), **_columns(batch)})
 
 
@@ -45,31 +45,21 @@ def _insert(session: Session, columns: Mapping[str, Column]) -> None:
         connection.execute(insert(TABLE), [dict(zip(columns, row, strict=True)) for row in rows])
 
 
-def _columns(records: Sequence[RequestRecord]) -> dict[str, Column]:
-    found = {name: _maker(name)(list(map(attrgetter(name), records))) for name in FIELDS}
-    found["gaps"] = found.pop("chunk_times_ms")
-    return found
+def _columns(batch: RequestTable) -> dict[str, Column]:
+    """Python's own numbers, None for what cannot be had, also where it came as an infinity."""
+    return {
+        "index": batch.indexes.tolist(),
+        **{name: batch.flag(name).tolist() for name in FLAGS},
+        **{name: optional(_finite(batch.column(name))) for name in TIMES},
+        **{name: optional(_finite(batch.column(name)), whole=True) for name in COUNTS},
+        **{name: batch.words(name) for name in WORDS},
+        "gaps": batch.packed_arrivals(),
+        "text": batch.texts(),
+    }
 
 
-def _maker(name: str) -> Callable[[Column], Column]:
-    if name == "chunk_times_ms":
-        return pack_times
-    if name == "marks":
-        return lambda values: [" ".join(value) or None for value in values]
-    if name in _INTEGERS:
-        return lambda values: [plain_int(value) for value in values]
-    return _plain_floats if name.endswith("_ms") else lambda values: values
-
-
-def _plain_floats(values: Column) -> Column:
-    """Python floats, None for None, NaN and infinities, whatever kinds of numbers came in."""
-    array = np.array(values, dtype=np.float64)
-    finite = np.isfinite(array)
-    if finite.all():
-        return list(array.tolist())
-    plain = array.astype(object)
-    plain[~finite] = None
-    return list(plain.tolist())
+def _finite(values: Values) -> Values:
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def list_requests(store: Store, measurement_id: int) -> tuple[RequestRecord, ...]:
@@ -85,11 +75,10 @@ def list_requests(store: Store, measurement_id: int) -> tuple[RequestRecord, ...
 
 def _records(rows: Sequence[Row[Any]]) -> Iterator[RequestRecord]:
     """The columns stand in the order of the record's fields."""
-    times = unpack_times([row[CHUNKS] for row in rows])
-    for row, arrivals in zip(rows, times, strict=True):
+    for row in rows:
         values = list(row)
-        values[CHUNKS] = arrivals
-        values[MARKS] = tuple(values[MARKS].split()) if values[MARKS] else ()
+        values[_CHUNKS] = Arrivals(values[_CHUNKS])
+        values[_MARKS] = tuple(values[_MARKS].split()) if values[_MARKS] else ()
         yield RequestRecord(*values)
 
 

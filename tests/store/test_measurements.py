@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lab.findings import LabError
 from lab.metrics import summarise
@@ -34,7 +32,6 @@ from lab.store import (
     set_trial_state,
     verdicts,
 )
-from lab.store.packing import pack_times, unpack_times
 from lab.store.views import TrialWork
 from tests.factories import (
     HOST,
@@ -234,15 +231,3 @@ def test_marks_of_the_trial_count_for_its_measurements(store: Store, work: Trial
     (row,) = get_experiment(store, work.experiment_id).measurements
     assert mark in row.marks
     assert "effective-differs" in result_document(get_experiment(store, work.experiment_id))["rows"][0]["marks"]
-
-
-@given(st.lists(st.lists(st.integers(0, 10**7), max_size=20), max_size=20))
-def test_packed_times_come_back_to_the_microsecond(gaps: list[list[int]]) -> None:
-    requests = [tuple(float(t) for t in np.cumsum(each) / 1000) if each else () for each in gaps]
-    assert unpack_times(pack_times(requests)) == requests
-
-
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50))
-def test_packing_rounds_each_arrival_once(times: list[float]) -> None:
-    (found,) = unpack_times(pack_times([sorted(times)]))
-    assert np.abs(np.array(found) - np.array(sorted(times))).max() <= 0.000_501

@@ -1,0 +1,259 @@
+"""The requests of one measurement as columns: a sequence of records that makes each one only when it is asked for.
+
+A measurement may bring millions of tokens: a chunk takes four bytes here, a request about two hundred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab.records.arrivals import GAP, Arrivals, Gaps, Micros, pack_arrivals
+from lab.records.request import RequestRecord
+
+Values = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Places = NDArray[np.int64]
+
+FLAGS = ("warmup", "incomplete", "tokens_estimated")
+TIMES = (
+    "t0_ms", "sent_ms", "scheduled_ms", "client_wait_ms", "connect_ms", "first_byte_ms", "ttft_ms", "first_answer_ms",
+    "e2e_ms", "tpot_ms", "engine_queue_ms", "engine_prefill_ms",
+)  # fmt: skip
+COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "http_status")
+WORDS = ("failure", "message", "finish_reason", "marks")
+ROW = np.dtype(
+    [
+        ("index", "<i8"),
+        *((name, "?") for name in FLAGS),
+        *((name, "<f8") for name in (*TIMES, *COUNTS)),  # NaN: cannot be had
+        *((name, "<i4") for name in WORDS),  # places in the vocabulary; 0 is none
+        ("chunks", "<i4"),
+        ("text_bytes", "<i4"),
+    ]
+)
+_ORDER = (
+    "index", "warmup", "t0_ms", "sent_ms", "scheduled_ms", "client_wait_ms", "connect_ms", "first_byte_ms", "ttft_ms",
+    "first_answer_ms", "e2e_ms", "tpot_ms", "chunk_times_ms", "prompt_tokens", "completion_tokens", "cached_tokens",
+    "tokens_estimated", "finish_reason", "failure", "message", "http_status", "incomplete", "text", "engine_queue_ms",
+    "engine_prefill_ms", "marks",
+)  # fmt: skip
+_BLOCK = 4096
+
+
+class Vocabulary:
+    """Words that many requests share, each kept once."""
+
+    def __init__(self) -> None:
+        self._places: dict[str | None, int] = {None: 0}
+
+    def place(self, word: str | None) -> int:
+        return self._places.setdefault(word or None, len(self._places))
+
+    @property
+    def words(self) -> tuple[str | None, ...]:
+        return tuple(self._places)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """`gaps` holds the packed arrivals row after row; `texts` has one answer per row, maybe read when asked for."""
+
+    rows: NDArray[np.void]
+    gaps: Gaps
+    words: tuple[str | None, ...]
+    texts: Sequence[str]
+
+    @cached_property
+    def ends(self) -> Places:
+        """Where the gaps of each row end."""
+        return np.cumsum(self.rows["chunks"], dtype=np.int64)
+
+    @cached_property
+    def spans_us(self) -> Micros:
+        """From t0 to the last chunk of each row, 0 where there is none."""
+        found = np.zeros(len(self.rows), dtype=np.int64)
+        filled = np.flatnonzero(self.rows["chunks"])
+        if filled.size:
+            starts = (self.ends - self.rows["chunks"])[filled]
+            found[filled] = np.add.reduceat(self.gaps, starts, dtype=np.int64)
+        return found
+
+
+class RequestTable(Sequence[RequestRecord]):
+    """Some rows of the columns, in an order; equal to any sequence of equal records."""
+
+    __slots__ = ("_base", "_picked")
+
+    def __init__(self, base: Columns, picked: Places | None = None) -> None:
+        self._base = base
+        self._picked = np.arange(len(base.rows)) if picked is None else picked
+
+    @classmethod
+    def of(cls, records: Sequence[RequestRecord]) -> RequestTable:
+        """The records as columns; a table is returned as it is."""
+        return records if isinstance(records, RequestTable) else cls(_columns_of(records))
+
+    def __len__(self) -> int:
+        return len(self._picked)
+
+    def __iter__(self) -> Iterator[RequestRecord]:
+        for start in range(0, len(self), _BLOCK):
+            yield from self[start : start + _BLOCK]._records()
+
+    @overload
+    def __getitem__(self, at: int) -> RequestRecord: ...
+    @overload
+    def __getitem__(self, at: slice) -> RequestTable: ...
+    def __getitem__(self, at: int | slice) -> RequestRecord | RequestTable:
+        if isinstance(at, slice):
+            return RequestTable(self._base, self._picked[at])
+        place = range(len(self))[at]
+        return next(iter(self[place : place + 1]._records()))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or len(self) != len(other):
+            return False
+        return all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def where(self, chosen: Flags) -> RequestTable:
+        """The requests for which the mask, one flag each, is true."""
+        return self if chosen.all() else RequestTable(self._base, self._picked[chosen])
+
+    @property
+    def indexes(self) -> Places:
+        return cast(Places, self._base.rows["index"][self._picked])
+
+    def column(self, name: str) -> Values:
+        """A time or a count of every request, NaN where it cannot be had."""
+        return cast(Values, self._base.rows[name][self._picked])
+
+    def flag(self, name: str) -> Flags:
+        return cast(Flags, self._base.rows[name][self._picked])
+
+    def words(self, name: str) -> list[str | None]:
+        """A field of text: `failure`, `message`, `finish_reason`, or the `marks` with blanks between them."""
+        vocabulary = self._base.words
+        return [vocabulary[place] for place in self._base.rows[name][self._picked].tolist()]
+
+    def counted_words(self, name: str) -> Mapping[str, int]:
+        """How often each word of such a field stands there, in the order of first appearance."""
+        places, firsts, counts = np.unique(self._base.rows[name][self._picked], return_index=True, return_counts=True)
+        found = sorted(zip(firsts.tolist(), places.tolist(), counts.tolist(), strict=True))
+        return {word: count for _, place, count in found if (word := self._base.words[place]) is not None}
+
+    def marked(self, code: str) -> Flags:
+        """Which requests carry the mark."""
+        carry = [place for place, word in enumerate(self._base.words) if word is not None and code in word.split()]
+        return np.isin(self._base.rows["marks"][self._picked], carry)
+
+    @property
+    def failed(self) -> Flags:
+        return cast(Flags, self._base.rows["failure"][self._picked] != 0)
+
+    @property
+    def ok(self) -> Flags:
+        return ~self.failed & ~self.flag("incomplete")
+
+    @property
+    def chunks(self) -> NDArray[np.int32]:
+        return cast("NDArray[np.int32]", self._base.rows["chunks"][self._picked])
+
+    @property
+    def last_chunk_ms(self) -> Values:
+        """From t0 to the last token-bearing chunk; NaN without one."""
+        return np.where(self.chunks > 0, self._base.spans_us[self._picked] / 1000, np.nan)
+
+    @property
+    def text_bytes(self) -> NDArray[np.int32]:
+        return cast("NDArray[np.int32]", self._base.rows["text_bytes"][self._picked])
+
+    def text(self, at: int) -> str:
+        return self._base.texts[int(self._picked[at])]
+
+    def texts(self) -> list[str]:
+        texts = self._base.texts
+        return [texts[place] for place in self._picked.tolist()]
+
+    def packed_arrivals(self) -> list[bytes]:
+        gaps, ends = self._base.gaps, self._base.ends[self._picked]
+        starts = ends - self.chunks
+        return [gaps[start:end].tobytes() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+    def chunks_until(self, moment_ms: float) -> Places:
+        """How many chunks of each request had arrived at a moment of the measurement's clock."""
+        t0, counts = self.column("t0_ms"), self.chunks.astype(np.int64)
+        open_still = np.flatnonzero((counts > 0) & (t0 + self.last_chunk_ms > moment_ms))
+        starts = self._base.ends[self._picked] - counts
+        for row in open_still.tolist():
+            gaps = self._base.gaps[starts[row] : starts[row] + counts[row]]
+            arrived_ms = t0[row] + np.cumsum(gaps, dtype=np.int64) / 1000
+            counts[row] = np.searchsorted(arrived_ms, moment_ms, side="right")
+        return counts
+
+    def gaps_between_chunks(self) -> tuple[Gaps, Places]:
+        """All gaps in microseconds, request after request, and in which order the requests (their places here) stand.
+
+        The way to the first chunk is none.
+        """
+        ends = self._base.ends[self._picked]
+        chunks = self.chunks
+        order = np.argsort(ends, kind="stable")
+        order = order[chunks[order] > 0]
+        starts = (ends - chunks)[order]
+        steps = np.zeros(self._base.gaps.size + 1, dtype=np.int8)
+        np.add.at(steps, starts, 1)
+        np.add.at(steps, ends[order], -1)
+        inside = np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)
+        inside[starts] = False
+        return self._base.gaps[inside], order
+
+    def _records(self) -> Iterator[RequestRecord]:
+        columns: dict[str, Sequence[Any]] = {
+            "index": self.indexes.tolist(),
+            "text": self.texts(),
+            "chunk_times_ms": list(map(Arrivals, self.packed_arrivals())),
+            **{name: self.flag(name).tolist() for name in FLAGS},
+            **{name: optional(self.column(name)) for name in TIMES},
+            **{name: optional(self.column(name), whole=True) for name in COUNTS},
+            **{name: self.words(name) for name in WORDS},
+        }
+        columns["marks"] = [tuple(marks.split()) if marks else () for marks in columns["marks"]]
+        return (RequestRecord(*values) for values in zip(*(columns[name] for name in _ORDER), strict=True))
+
+
+def optional(values: Values, *, whole: bool = False) -> list[Any]:
+    """Python's own numbers, None for NaN."""
+    known = ~np.isnan(values)
+    if known.all():
+        return list((values.astype(np.int64) if whole else values).tolist())
+    found = np.full(len(values), None, dtype=object)
+    found[known] = (values[known].astype(np.int64) if whole else values[known]).tolist()
+    return list(found)
+
+
+def _columns_of(records: Sequence[RequestRecord]) -> Columns:
+    rows = np.zeros(len(records), dtype=ROW)
+    vocabulary = Vocabulary()
+
+    def field(name: str) -> list[Any]:
+        return list(map(attrgetter(name), records))
+
+    for name in ("index", *FLAGS, *TIMES, *COUNTS):
+        rows[name] = np.array(field(name), dtype=ROW[name])
+    for name in WORDS[:-1]:
+        rows[name] = [vocabulary.place(word) for word in field(name)]
+    rows["marks"] = [vocabulary.place(" ".join(marks)) for marks in field("marks")]
+    packed = pack_arrivals(field("chunk_times_ms"))
+    rows["chunks"] = np.fromiter(map(len, packed), dtype=np.int64, count=len(packed)) // GAP.itemsize
+    texts = field("text")
+    rows["text_bytes"] = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    return Columns(rows, np.frombuffer(b"".join(packed), dtype=GAP), vocabulary.words, texts)
