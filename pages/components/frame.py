@@ -23,7 +23,7 @@ PAGES = (
     ("history", N_("History"), ":material/history:"),
     ("export", N_("Export"), ":material/ios_share:"),
 )
-
+_FIRST = "home"
 
 ICON = Path(__file__).with_name("icon.svg")
 
@@ -39,13 +39,21 @@ def page_file(name: str) -> Path:
 
 def navigation() -> StreamlitPage:
     """Register the pages that are there; returns the one to run."""
-    return st.navigation(
-        [
-            st.Page(page_file(name), title=_(title), icon=icon, url_path=name, default=name == "home")
-            for name, title, icon in PAGES
-            if page_file(name).is_file()
-        ]
-    )
+    shown = [
+        st.Page(page_file(name), title=_(title), icon=icon, url_path=_address(name), default=name == _FIRST)
+        for name, title, icon in PAGES
+        if page_file(name).is_file()
+    ]
+    return st.navigation([*shown, st.Page(_first_page, title=page_title(_FIRST), url_path=_FIRST, visibility="hidden")])
+
+
+def _address(name: str) -> str:
+    """The first page stands at the root, which leaves its name free for people who type it."""
+    return "" if name == _FIRST else name
+
+
+def _first_page() -> None:
+    go_to(_FIRST, **{key: value for key, value in st.query_params.items() if isinstance(value, str)})
 
 
 def ensure_framed() -> None:

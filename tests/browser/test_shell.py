@@ -31,6 +31,13 @@ def test_the_first_visitor_of_a_fresh_server_gets_the_frame_around_any_page(site
     heading(page, "Engine")
 
 
+def test_the_first_page_is_found_under_its_name_too(filled_site: Site, open_tab: OpenTab) -> None:
+    page = open_tab(filled_site, "home?lang=zh")
+    heading(page, "首页")
+    expect(page.get_by_text("Page not found")).to_have_count(0)
+    assert page.url.rstrip("/") in (filled_site.url, f"{filled_site.url}/?lang=zh")
+
+
 def test_the_language_follows_the_browser_and_the_switch(filled_site: Site, open_tab: OpenTab) -> None:
     page = open_tab(filled_site, "", locale="zh-CN")
     heading(page, "首页")
