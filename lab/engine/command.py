@@ -24,6 +24,7 @@ __all__ = ["EngineCommand", "Overlay", "build_command"]
 class EngineCommand:
     """What is started. `environment` is all of it; `api_key_env` names the variable that holds the engine's own key.
 
+    `served_name` is the name that requests carry.
     `flags` are the knobs that became arguments, with the values the engine is given.
     """
 
@@ -70,6 +71,7 @@ def build_command(
         "port": str(port),
     }
     chosen = devices if devices is not None else _text(knobs.get("devices"))
+    notes = (Finding(code, "advice", {"engine": definition.label}) for code in spoken_notes(definition, used))
     return EngineCommand(
         argv=(
             *(part.format_map(places) for part in definition.command),
@@ -78,12 +80,17 @@ def build_command(
         ),
         environment=engine_environment(definition, variables, model, chosen),
         overlays=overlays,
-        findings=(*warnings, *flags.findings, *((model.problem,) if model.problem else ())),
+        findings=(*warnings, *flags.findings, *notes, *((model.problem,) if model.problem else ())),
         port=port,
-        served_name=model.served_name,
+        served_name=definition.request_model.format_map(places),
         api_key_env=_api_key_env(definition, variables),
         flags=flags.values,
     )
+
+
+def spoken_notes(definition: EngineDefinition, knobs: Mapping[str, Scalar]) -> tuple[str, ...]:
+    """Codes of what must be said of this engine with these knobs."""
+    return tuple(note.code for note in definition.note if knobs.get(note.unless or "") is not True)
 
 
 def engine_environment(

@@ -54,6 +54,36 @@ class Observe(_Part):
     unless: str | None = None
 
 
+class Request(_Part):
+    """What a request to this engine may carry.
+
+    `fields` maps a knob to a field of the body; one with a dot stands inside an object, and an object named in
+    `json_text` is sent as JSON text. `always` is sent with every request. `ignore_eos` false: the engine refuses that
+    field, and `full_length` is sent in its place (`{output_tokens}` stands for the asked length).
+    """
+
+    ignore_eos: bool = True
+    include_usage: bool = True
+    fields: dict[str, str] = Field(default_factory=dict)
+    always: dict[str, Scalar] = Field(default_factory=dict)
+    full_length: dict[str, Scalar] = Field(default_factory=dict)
+    json_text: list[str] = Field(default_factory=list)
+
+
+class Note(_Part):
+    """What must be said wherever this engine is used, unless the named knob is true; a code of the messages."""
+
+    code: str
+    unless: str | None = None
+
+
+class Clash(_Part):
+    """Knobs that cannot stand together: `when` maps each to its value; the code of the messages says why."""
+
+    when: dict[str, Scalar]
+    code: str
+
+
 class OverlayRule(_Part):
     """How a kind of host differs: a default, an upper bound, or a multiple with what replaces anything else."""
 
@@ -79,7 +109,9 @@ class PhasePattern(_Part):
 
 
 class Ready(_Part):
-    models_path: str
+    """`models_path` None: the engine lists no models, so the name it answers to shows in its first token only."""
+
+    models_path: str | None = None
     probe_path: str
     probe_body: dict[str, Any]
     timeout_s: float = Field(default=1200.0, gt=0, strict=False)
@@ -130,18 +162,26 @@ class EngineDefinition(_Part):
 
     kind: str
     label: str
+    # whether the knobs' canonical names are this engine's own, so that any flag of its parser is a knob
+    canonical: bool = False
     catalogue: str | None = None
     command: list[str]
+    # the name that requests carry, made of the same parts as the command
+    request_model: str = "{served_name}"
     devices_variable: str | None = None
     api_key_variable: str | None = None
     owned: list[str] = Field(default_factory=list)
     not_flags: list[str] = Field(default_factory=list)
     environment: EngineEnvironment = EngineEnvironment()
     flags: dict[str, str | Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default_factory=dict)
-    request_fields: dict[str, str] = Field(default_factory=dict)
+    # knobs that count only where another one, a switch, is true
+    only_with: dict[str, str] = Field(default_factory=dict)
+    request: Request = Request()
     absent: dict[str, Absent] = Field(default_factory=dict)
     observe: list[Observe] = Field(default_factory=list)
     overlay: list[OverlayRule] = Field(default_factory=list)
+    note: list[Note] = Field(default_factory=list)
+    clash: list[Clash] = Field(default_factory=list)
     ready: Ready
     client: ClientPaths = ClientPaths()
     metrics: Metrics | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lab.configs.knobs import engine_flags, knob_table
 from lab.engine.catalogue import Catalogue, Flag
 from lab.engine.definition import Absent, EngineDefinition
 from lab.findings import Finding, Param
@@ -29,15 +30,25 @@ def to_flags(
     findings: list[Finding] = []
     for name, value in knobs.items():
         key = name.replace("-", "_")
-        if key in definition.not_flags or key in definition.request_fields:
+        if key in definition.not_flags or key in definition.request.fields:
             continue
-        finding = _refusal(definition, catalogue, key, value, explicit=name in explicit)
+        finding = _without_its_switch(definition, knobs, key, explicit=name in explicit)
+        finding = finding or _refusal(definition, catalogue, key, value, explicit=name in explicit)
         if finding is not None:
             findings.append(finding)
         if finding is None or finding.code == "flag-unchecked":
             arguments += _arguments(_flag(definition, catalogue, key), value)
             values[name] = value
-    return FlagSet(tuple(arguments), values, tuple(findings))
+    return FlagSet(tuple(arguments), values, (*findings, *clashes(definition, knobs)))
+
+
+def clashes(definition: EngineDefinition, knobs: Mapping[str, Scalar]) -> tuple[Finding, ...]:
+    """What this engine cannot do together."""
+    return tuple(
+        Finding(clash.code, "error", {"engine": definition.label})
+        for clash in definition.clash
+        if all(knobs.get(name) == value for name, value in clash.when.items())
+    )
 
 
 def observing(
@@ -50,18 +61,41 @@ def observing(
     return tuple(flag.flag for flag in found if flag is not None)
 
 
+def absence(absent: Absent, params: dict[str, Param], *, explicit: bool) -> Finding:
+    """A value that asks for nothing is told as advice; the rest as a warning, or an error where it would mislead.
+
+    `params` name `knob`, `value` and `engine`.
+    """
+    value = params["value"]
+    if any(value is harmless or value == harmless for harmless in absent.harmless):
+        return Finding("knob-needless", "advice", params)
+    severe = explicit or absent.always_error
+    code = "knob-without-counterpart" if absent.nearest is None and absent.code == "knob-absent" else absent.code
+    return Finding(code, "error" if severe else "warning", {**params, "nearest": absent.nearest})
+
+
+def _without_its_switch(
+    definition: EngineDefinition, knobs: Mapping[str, Scalar], key: str, *, explicit: bool
+) -> Finding | None:
+    switch = definition.only_with.get(key)
+    if switch is None or knobs.get(switch) is True:
+        return None
+    params: dict[str, Param] = {"knob": key, "value": knobs.get(key), "engine": definition.label, "switch": switch}
+    return Finding("knob-needs-switch", "error" if explicit else "warning", params)
+
+
 def _refusal(
     definition: EngineDefinition, catalogue: Catalogue | None, key: str, value: Scalar, *, explicit: bool
 ) -> Finding | None:
     params: dict[str, Param] = {"knob": key, "value": value, "engine": definition.label}
     if key in definition.owned:
         return Finding("flag-owned-by-the-lab", "error", params)
-    absent = definition.absent.get(key)
-    if absent is not None and (catalogue is None or catalogue.find(key) is None):
-        return _absent(absent, params, explicit=explicit)
+    absent = _absent(definition, catalogue, key)
+    if absent is not None:
+        return absence(absent, params, explicit=explicit)
     if catalogue is None:
         return None if key in definition.flags else Finding("flag-unchecked", "warning", params)
-    flag = catalogue.find(key)
+    flag = _listed(definition, catalogue, key)
     if flag is None:
         return Finding("unknown-flag", "error", {**params, "nearest": catalogue.nearest(key), **_release(catalogue)})
     if flag.choices is not None and str(value) not in flag.choices:
@@ -71,13 +105,20 @@ def _refusal(
     return None
 
 
-def _absent(absent: Absent, params: dict[str, Param], *, explicit: bool) -> Finding:
-    """A value that asks for nothing is told as advice; the rest as a warning, or an error where it would mislead."""
-    value = params["value"]
-    if any(value is harmless or value == harmless for harmless in absent.harmless):
-        return Finding("knob-needless", "advice", params)
-    severe = explicit or absent.always_error
-    return Finding(absent.code, "error" if severe else "warning", {**params, "nearest": absent.nearest})
+def _absent(definition: EngineDefinition, catalogue: Catalogue | None, key: str) -> Absent | None:
+    """What the definition says is lacking; for an engine with names of its own also every knob it has no name for."""
+    if catalogue is not None and catalogue.find(key) is not None:
+        return None
+    told = definition.absent.get(key)
+    foreign = not definition.canonical and key not in definition.flags
+    return told or (Absent() if foreign and (key in knob_table() or key in engine_flags()) else None)
+
+
+def _listed(definition: EngineDefinition, catalogue: Catalogue, key: str) -> Flag | None:
+    """The catalogue's entry of a knob, found by the definition's spelling or by the name itself."""
+    known = definition.flags.get(key)
+    spelled = known if isinstance(known, str) else known[0] if known else None
+    return next((flag for flag in catalogue.flags if flag.flag == spelled), None) or catalogue.find(key)
 
 
 def _release(catalogue: Catalogue) -> dict[str, Param]:

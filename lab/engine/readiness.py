@@ -142,6 +142,8 @@ class _Waiting:
         raise EngineFailed("port-taken", (), (Finding("port-taken", "error", params),))
 
     async def _lists_the_model(self, client: httpx.AsyncClient) -> bool:
+        if self._definition.ready.models_path is None:
+            return True  # the first token is asked of the model by its name
         answer = await self._ask(client, "GET", self._definition.ready.models_path)
         if answer is None:
             return False

@@ -90,7 +90,7 @@ def _flags(definition: EngineDefinition, knobs: Mapping[str, Scalar]) -> dict[st
 
 
 def _is_flag(definition: EngineDefinition, name: str) -> bool:
-    left_out = {*definition.not_flags, *definition.request_fields, *definition.absent, *definition.owned}
+    left_out = {*definition.not_flags, *definition.request.fields, *definition.absent, *definition.owned}
     return name not in left_out
 
 

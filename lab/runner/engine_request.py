@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from lab.configs.checks import check_launch
 from lab.configs.pair import ConfigPair
 from lab.engine.catalogue import Catalogue, read_catalogue
-from lab.engine.command import EngineCommand, build_command
+from lab.engine.command import EngineCommand, build_command, spoken_notes
 from lab.engine.definition import EngineDefinition, load_definition
 from lab.engine.model import ModelRef, find_model
 from lab.engine.port import port_owner
+from lab.engine.request_fields import check_request
 from lab.findings import Finding, LabError
-from lab.records.workload import Scalar
+from lab.records.summary import Mark
+from lab.records.workload import Scalar, Workload
 from lab.runner.outcome import failed, failed_by
 from lab.runner.site import Site
 
@@ -51,12 +53,22 @@ def engine_request(site: Site, pair: ConfigPair, kind: str, explicit: frozenset[
         definition = load_definition(kind, site.env.config_dir)
     except LabError as problem:
         raise failed_by(problem.findings[0], "bad-config") from problem
+    _refuse_errors(check_request(definition, pair, explicit))
     model = find_model(str(knobs.get("model", "")), site.env)
     if model.problem is not None and model.problem.severity == "error":
         raise failed_by(model.problem, "model-missing")
     port = knobs.get("port")
     request = EngineRequest(definition, model, knobs, explicit, int(port) if port else None)
     return _checked(site, request)
+
+
+def engine_marks(request: EngineRequest, workload: Workload) -> tuple[Mark, ...]:
+    """Reservations that hold for every measurement of this engine."""
+    marks = [Mark(code=code) for code in spoken_notes(request.definition, request.knobs)]
+    rules = request.definition.request
+    if workload.ignore_eos and not (rules.ignore_eos or rules.full_length):
+        marks.append(Mark(code="ignore-eos-refused"))
+    return tuple(marks)
 
 
 def _checked(site: Site, request: EngineRequest) -> EngineRequest:

@@ -12,6 +12,7 @@ from lab.configs.pair import ConfigPair
 from lab.engine.definition import load_definition
 from lab.engine.model import find_model
 from lab.engine.readiness import LaunchCancelled
+from lab.engine.request_fields import request_fields
 from lab.environment import read_environment
 from lab.findings import LabError
 from lab.load.probe import ProbeReport, probe_server
@@ -19,7 +20,7 @@ from lab.plan import arm_pair
 from lab.records.summary import Mark
 from lab.runner.dying import is_dying
 from lab.runner.engine_keeper import EngineKeeper, RunningEngine
-from lab.runner.engine_request import engine_request
+from lab.runner.engine_request import engine_marks, engine_request
 from lab.runner.outcome import TrialFailed, failed, failed_by
 from lab.runner.site import Site
 from lab.runner.targets import Observed, TrialTarget
@@ -56,22 +57,23 @@ class Targets:
         except LaunchCancelled:
             watch.raise_if_due()
             raise
-        return self._engine_target(engine, pair)
+        return self._engine_target(work, engine, pair)
 
-    def _engine_target(self, engine: RunningEngine, pair: ConfigPair) -> TrialTarget:
-        definition, command = engine.request.definition, engine.command
-        names = definition.request_fields
-        fields = {names.get(knob, knob): value for knob, value in pair.request_fields().items()}
+    def _engine_target(self, work: TrialWork, engine: RunningEngine, pair: ConfigPair) -> TrialTarget:
+        definition, command, workload = engine.request.definition, engine.command, work.experiment.workload
+        full_length = workload.output_tokens if workload.ignore_eos else None
         return TrialTarget(
             base_url=f"{engine.root_url}/v1",
             model=command.served_name,
             variables=self._site.variables,
             api_key_env=command.api_key_env,
-            request_fields=fields,
+            include_usage=definition.request.include_usage,
+            ignore_eos=definition.request.ignore_eos,
+            request_fields=request_fields(definition, pair, full_length),
             tokenizer_dir=_text(engine.request.model.tokenizer_dir),
             observed=Observed(engine.root_url, definition, engine.api_key),
             gpu_indices=engine.request.gpu_indices(self._site.gpu_count),
-            marks=engine.marks,
+            marks=(*engine.marks, *engine_marks(engine.request, workload)),
             launch_id=engine.launch_id,
             raise_if_dead=self._raise_if_dead,
             alive=self._keeper.alive,

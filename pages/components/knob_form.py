@@ -112,7 +112,7 @@ def _becomes(knob: Knob, definition: EngineDefinition | None) -> str | None:
     if definition is None:
         return None
     if knob.phase == "request":
-        return definition.request_fields.get(knob.name, knob.name)
+        return definition.request.fields.get(knob.name, knob.name)
     return flag_text(definition.flags, knob.name)
 
 

@@ -39,7 +39,8 @@ def test_a_definition_cannot_be_changed(vllm: EngineDefinition) -> None:
 def test_an_unknown_engine_is_told_with_the_known_ones(config_dir: Path, kind: str) -> None:
     with pytest.raises(LabError) as caught:
         load_definition(kind, config_dir)
-    assert (caught.value.findings[0].code, caught.value.findings[0].params["known"]) == ("unknown-engine", "vllm")
+    finding = caught.value.findings[0]
+    assert (finding.code, finding.params["known"]) == ("unknown-engine", ", ".join(list_engines(ROOT / "configs")))
 
 
 @pytest.mark.parametrize(
