@@ -147,7 +147,9 @@ class EffectiveSource(_Part):
 class FailurePattern(_Part):
     """`share` names two groups: the first divided by the second becomes the parameter `share`.
 
-    `following` is how many lines after the matching one belong to the message.
+    `following` is how many lines after the matching one belong to the message. `during` are the steps of the start in
+    which the line must stand (any, where it is empty); `moment` is the word for them: the same line asks for another
+    cure while weights are loaded than under load.
     """
 
     failure: str = Field(alias="class")
@@ -155,6 +157,8 @@ class FailurePattern(_Part):
     remedies: list[str] = Field(default_factory=list)
     share: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
     following: int = 0
+    during: list[str] = Field(default_factory=list)
+    moment: Literal["load", "profiling", "under-load"] | None = None
 
 
 class EngineDefinition(_Part):

@@ -21,17 +21,23 @@ _PREFIX = re.compile(
 )
 _RAISED = re.compile(r"\b\w*(?:Error|Exception|Interrupt)\b\s*:")
 _SECRET = re.compile(r"\b(?:sk|hf)[-_][\w\-]{6,}|(?i:(?<=bearer ))\S+")
+# nothing a program does to itself: somebody, or the kernel when memory is short
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # says only that something else failed
 _NOT_THE_CAUSE = re.compile(r"See root cause above|died unexpectedly|see the stack trace above", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """`lines` are the decisive lines of the log, without prefixes and keys; `remedies` are advice with parameters."""
+    """`lines` are the decisive lines of the log, without prefixes and keys; `remedies` are advice with parameters.
+
+    `moment` says when memory ran out: at "load", at "profiling" or "under-load"; None where that does not matter.
+    """
 
     failure_class: str
     lines: tuple[str, ...]
     remedies: tuple[Finding, ...]
+    moment: str | None = None
 
 
 def diagnose(
@@ -42,14 +48,16 @@ def diagnose(
     `known` adds parameters for the remedies that a log does not have (`capability`, `holders`).
     """
     lines = _clean_lines(log_text)
+    steps = _steps(definition, lines)
     for failure in definition.failure:
-        found = _find(re.compile(failure.pattern), lines)
+        found = _find(re.compile(failure.pattern), lines, steps, failure.during)
         if found is not None:
             place, match = found
             params = _params(failure, match, known or {})
             remedies = tuple(Finding(code, "advice", params) for code in failure.remedies)
-            return Diagnosis(failure.failure, tuple(lines[place : place + 1 + failure.following]), remedies)
-    return Diagnosis("crash", _last_words(lines), (_of_exit(exit_code),))
+            said = tuple(lines[place : place + 1 + failure.following])
+            return Diagnosis(failure.failure, said, remedies, failure.moment)
+    return _unexplained(lines, exit_code)
 
 
 def read_log(path: Path) -> str:
@@ -72,10 +80,23 @@ def _clean_lines(text: str) -> list[str]:
     return [clean_line(line.rsplit("\r", 1)[-1]) for line in text.replace("\r\n", "\n").split("\n")]
 
 
-def _find(pattern: re.Pattern[str], lines: list[str]) -> tuple[int, re.Match[str]] | None:
+def _steps(definition: EngineDefinition, lines: list[str]) -> list[str]:
+    """The step of the start that each line stands in; steps only go forward, as some lines come again later."""
+    phases = [(phase.name, re.compile(phase.pattern)) for phase in definition.ready.phase]
+    reached, steps = -1, []
+    for line in lines:
+        later = range(len(phases) - 1, reached, -1)
+        reached = next((place for place in later if phases[place][1].search(line)), reached)
+        steps.append(phases[reached][0] if reached >= 0 else "")
+    return steps
+
+
+def _find(
+    pattern: re.Pattern[str], lines: list[str], steps: list[str], during: list[str]
+) -> tuple[int, re.Match[str]] | None:
     for place, line in enumerate(lines):
         match = pattern.search(line)
-        if match is not None:
+        if match is not None and (not during or steps[place] in during):
             return place, match
     return None
 
@@ -95,9 +116,12 @@ def _last_words(lines: list[str]) -> tuple[str, ...]:
     return tuple(raised[-1:] or said[-_SHOWN_LINES:])
 
 
-def _of_exit(exit_code: int | None) -> Finding:
-    if exit_code is not None and exit_code < 0:
-        number = -exit_code
-        name = signal.Signals(number).name if number in signal.valid_signals() else str(number)
-        return Finding("remedy-killed", "advice", {"signal": name})
-    return Finding("remedy-see-log", "advice", {"exit_code": exit_code})
+def _unexplained(lines: list[str], exit_code: int | None) -> Diagnosis:
+    """The log names no cause: killed from outside, or a crash with its last words."""
+    if exit_code is None or exit_code >= 0:
+        return Diagnosis("crash", _last_words(lines), (Finding("remedy-see-log", "advice", {"exit_code": exit_code}),))
+    number = -exit_code
+    name = signal.Signals(number).name if number in signal.valid_signals() else str(number)
+    failure = "killed" if number in _FROM_OUTSIDE else "crash"
+    code = "remedy-killed" if failure == "killed" else "remedy-crashed"
+    return Diagnosis(failure, _last_words(lines), (Finding(code, "advice", {"signal": name}),))

@@ -31,8 +31,11 @@ _NOT_YET = (404, 425, 429, 500, 502, 503, 504)
 class EngineFailed(Exception):  # noqa: N818  the name that its users know
     """The engine cannot be used: why (a failure class), the decisive lines of its log, what to do."""
 
-    def __init__(self, failure_class: str, lines: tuple[str, ...], remedies: tuple[Finding, ...]) -> None:
+    def __init__(
+        self, failure_class: str, lines: tuple[str, ...], remedies: tuple[Finding, ...], moment: str | None = None
+    ) -> None:
         super().__init__(failure_class)
+        self.moment = moment
         self.failure_class = failure_class
         self.lines = lines
         self.remedies = remedies
@@ -186,7 +189,7 @@ class _Waiting:
         self._reader.read()
         log = read_log(self._process.log_path)
         found = diagnose(self._definition, log, self._process.poll(), known_facts())
-        return EngineFailed(found.failure_class, found.lines, found.remedies)
+        return EngineFailed(found.failure_class, found.lines, found.remedies, found.moment)
 
     def _too_late(self, limit_s: float) -> EngineFailed:
         """A log that names a cause wins: an engine core can die without its server."""
@@ -198,7 +201,7 @@ class _Waiting:
 
 
 def known_facts() -> dict[str, Param]:
-    """What a log does not say: the GPU's capability, and who holds its memory. None where there is no GPU."""
+    """What a log does not say: the GPUs' number and capability, who holds their memory. None where there is none."""
     gpus = host_facts().gpus
     holders = [
         f"process {process.pid} ({process.user or '?'}) on GPU {gpu.index}"
@@ -206,4 +209,5 @@ def known_facts() -> dict[str, Param]:
         for gpu in gpus
         for process in gpu.processes
     ]
-    return {"capability": gpus[0].capability if gpus else None, "holders": ", ".join(holders) or None}
+    capability = gpus[0].capability if gpus else None
+    return {"capability": capability, "holders": ", ".join(holders) or None, "gpus": len(gpus) or None}

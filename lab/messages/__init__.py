@@ -54,9 +54,17 @@ def word_finding(finding: Finding, translate: Callable[[str], str] = _same) -> s
 
 
 def word_message(message: Mapping[str, Any], translate: Callable[[str], str] = _same) -> str:
-    """The sentence of a stored message: its `code`, then its `remedies`, all with the parameters beside them."""
-    codes = [message.get("code"), *(message.get("remedies") or ())]
-    return " ".join(word(code, message, translate) for code in codes if isinstance(code, str))
+    """The sentence of a stored message: its `code`, then its `remedies`.
+
+    A remedy has parameters of its own; in older databases it is a code for the parameters of the message.
+    """
+    parts = [{"code": message.get("code"), "params": message}, *(message.get("remedies") or ())]
+    tables = [part if isinstance(part, Mapping) else {"code": part, "params": message} for part in parts]
+    return " ".join(
+        word(table["code"], table.get("params") or {}, translate)
+        for table in tables
+        if isinstance(table.get("code"), str)
+    )
 
 
 class _Shown(dict[str, Param]):

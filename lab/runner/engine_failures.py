@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lab.engine.definition import EngineDefinition
-from lab.engine.diagnosis import clean_line, diagnose, read_log
-from lab.engine.process import EngineProcess
+from lab.engine.diagnosis import Diagnosis, clean_line, diagnose, read_log
 from lab.engine.readiness import EngineFailed, known_facts
-from lab.findings import Finding, Param
-from lab.runner.outcome import TrialFailed
+from lab.engine.remedies import find_remedies, to_store
+from lab.findings import Param
+from lab.records.workload import Scalar
+from lab.runner.outcome import Message, TrialFailed
+
+if TYPE_CHECKING:
+    from lab.runner.engine_keeper import RunningEngine
 
 TAIL_LINES = 60
 _TAIL_CHARACTERS = 12_000
 
 
-def start_failure(problem: EngineFailed, log_path: Path, launch_id: int | None) -> TrialFailed:
+def start_failure(problem: EngineFailed, engine: RunningEngine) -> TrialFailed:
     """An engine that did not become ready."""
-    return _failure(problem.failure_class, problem.lines, problem.remedies, log_path, launch_id)
+    return _failure(Diagnosis(problem.failure_class, problem.lines, problem.remedies, problem.moment), engine)
 
 
-def death_of(
-    definition: EngineDefinition, process: EngineProcess, log_path: Path, launch_id: int | None
-) -> TrialFailed:
-    """An engine that was ready and is gone: "engine-died", whatever its log says about the reason."""
-    diagnosis = diagnose(definition, read_log(log_path), process.poll(), known_facts())
-    return _failure("engine-died", diagnosis.lines, diagnosis.remedies, log_path, launch_id)
+def death_of(engine: RunningEngine) -> TrialFailed:
+    """An engine that was ready and is gone: "engine-died", with what its log says about the reason."""
+    log = read_log(engine.log_path)
+    found = diagnose(engine.request.definition, log, engine.process.poll(), known_facts())
+    return _failure(found, engine, "engine-died")
 
 
 def log_tail(path: Path) -> str:
@@ -35,16 +37,31 @@ def log_tail(path: Path) -> str:
     return "\n".join([line for line in lines if line][-TAIL_LINES:])[-_TAIL_CHARACTERS:]
 
 
-def _failure(
-    failure: str, lines: Sequence[str], remedies: Sequence[Finding], log_path: Path, launch_id: int | None
-) -> TrialFailed:
-    message: dict[str, Param | list[str]] = {}
-    for remedy in remedies:
-        message |= remedy.params
-    message |= {
-        "code": f"trial-{failure}",
-        "line": " ".join(lines) if lines else None,
-        "log": str(log_path),
-        "remedies": [remedy.code for remedy in remedies],
+def _failure(found: Diagnosis, engine: RunningEngine, failure: str | None = None) -> TrialFailed:
+    log, launch_id = engine.log_path, engine.launch_id
+    return TrialFailed(failure or found.failure_class, _message(found, engine, failure), log_tail(log), launch_id)
+
+
+def _message(found: Diagnosis, engine: RunningEngine, failure: str | None) -> Message:
+    """What is stored: the remedies with the values they change, computed from what this launch was given."""
+    params: dict[str, Param] = {}
+    for advice in found.remedies:
+        params |= advice.params
+    remedies = find_remedies(found, engine.command.flags, _taken_for_unset(engine))
+    code = failure or found.failure_class
+    return {
+        **params,
+        "code": f"trial-{code}" if failure or found.moment is None else f"trial-{code}-{found.moment}",
+        "cause": found.failure_class,
+        "line": " ".join(found.lines) if found.lines else None,
+        "log": str(engine.log_path),
+        "remedies": to_store(remedies),
     }
-    return TrialFailed(failure, message, log_tail(log_path), launch_id)
+
+
+def _taken_for_unset(engine: RunningEngine) -> dict[str, Scalar | None]:
+    """What the engine takes where the launch set nothing: its defaults, and the model's own context."""
+    catalogue = engine.request.catalogue
+    known: dict[str, Scalar | None] = {flag.name: flag.default for flag in catalogue.flags} if catalogue else {}
+    known["max_model_len"] = known.get("max_model_len") or engine.request.model.max_position_embeddings
+    return known

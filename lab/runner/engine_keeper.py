@@ -91,7 +91,7 @@ class EngineKeeper:
         engine = self._engine
         if engine is None:
             return failed("engine-died", line=None)
-        return death_of(engine.request.definition, engine.process, engine.log_path, engine.launch_id)
+        return death_of(engine)
 
     def show_busy(self, busy: bool) -> None:
         """Say of the launch whether a trial uses it now."""
@@ -150,7 +150,7 @@ class EngineKeeper:
         try:
             self._engine = engine = self._wait_ready(engine, cancelled)
         except EngineFailed as problem:
-            failure = start_failure(problem, log_path, engine.launch_id)
+            failure = start_failure(problem, engine)
             self.end(failure)
             raise failure from problem
         return engine

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from lab.findings import Finding, Param
 
-# what a failed trial or launch stores: `code`, its parameters, and perhaps `remedies` (codes)
-Message = Mapping[str, Param | list[str]]
+# what a failed trial or launch stores: `code`, its parameters, and perhaps `remedies` (see `lab.engine.remedies`)
+Message = Mapping[str, Param | list[dict[str, Any]]]
 
 FailureClass = Literal[
-    "bad-config", "model-missing", "port-taken", "out-of-memory", "no-kv-room", "context-too-long", "bad-flag",
+    "bad-config", "model-missing", "model-broken", "model-gated", "hub-unreachable", "driver", "killed",
+    "port-taken", "out-of-memory", "no-kv-room", "context-too-long", "bad-flag",
     "unsupported", "crash", "start-timeout", "engine-died", "load-failed", "gateway-unset", "gateway-auth",
     "all-requests-failed", "internal",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ _PHASES = {
     "configuring": N_("reading the model's configuration"),
     "starting-workers": N_("starting workers"),
     "loading-weights": N_("loading weights"),
+    "first-run": N_("first run of the model"),
     "compiling": N_("compiling"),
     "profiling-memory": N_("measuring memory for the KV cache"),
     "capturing-graphs": N_("capturing CUDA graphs"),

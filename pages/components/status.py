@@ -38,6 +38,11 @@ _FAILURES = {
     # of a trial or a launch
     "bad-config": N_("Bad configuration"),
     "model-missing": N_("Model not found"),
+    "model-broken": N_("Model files broken"),
+    "model-gated": N_("Model needs access"),
+    "hub-unreachable": N_("Hub not reachable"),
+    "driver": N_("GPU driver"),
+    "killed": N_("Killed from outside"),
     "port-taken": N_("Port taken"),
     "out-of-memory": N_("Out of memory"),
     "no-kv-room": N_("No room for the KV cache"),

@@ -44,7 +44,7 @@ def advice(found: Diagnosis) -> str:
     [
         (NO_ROOM, "no-kv-room", "raise gpu_memory_utilization"),
         (TOO_LONG, "context-too-long", "max_model_len to at most 86432"),
-        (OUT_OF_MEMORY, "out-of-memory", "wanted 1.71 GiB, free 1.52 GiB"),
+        (OUT_OF_MEMORY, "out-of-memory", "Lower gpu_memory_utilization"),
         (FP8, "unsupported", "fp8 KV cache is not supported on this GPU (capability 8.6"),
         (BACKEND, "unsupported", "block_size is not supported"),
     ],
@@ -101,7 +101,7 @@ def test_an_unknown_reason_shows_the_last_cause_not_its_echo(vllm: EngineDefinit
 
 def test_a_silent_kill_names_the_signal(vllm: EngineDefinition) -> None:
     found = diagnose(vllm, "loading\n", -9)
-    assert (found.failure_class, found.lines) == ("crash", ("loading",))
+    assert (found.failure_class, found.lines) == ("killed", ("loading",))
     assert "SIGKILL" in advice(found)
 
 
