@@ -5,7 +5,7 @@ A measurement may bring millions of tokens: a chunk takes four bytes here, a req
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -63,9 +63,12 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Columns:
-    """`gaps` holds the packed arrivals row after row; `texts` has one answer per row, maybe read when asked for."""
+    """One array per field of `ROW`, all of one length.
 
-    rows: NDArray[np.void]
+    `gaps` holds the packed arrivals row after row; `texts` has one answer per row, maybe read when asked for.
+    """
+
+    fields: Mapping[str, NDArray[Any]]
     gaps: Gaps
     words: tuple[str | None, ...]
     texts: Sequence[str]
@@ -73,27 +76,36 @@ class Columns:
     @cached_property
     def ends(self) -> Places:
         """Where the gaps of each row end."""
-        return np.cumsum(self.rows["chunks"], dtype=np.int64)
+        return np.cumsum(self.fields["chunks"], dtype=np.int64)
 
     @cached_property
     def spans_us(self) -> Micros:
         """From t0 to the last chunk of each row, 0 where there is none."""
-        found = np.zeros(len(self.rows), dtype=np.int64)
-        filled = np.flatnonzero(self.rows["chunks"])
+        found = np.zeros(len(self.ends), dtype=np.int64)
+        filled = np.flatnonzero(self.fields["chunks"])
         if filled.size:
-            starts = (self.ends - self.rows["chunks"])[filled]
+            starts = (self.ends - self.fields["chunks"])[filled]
             found[filled] = np.add.reduceat(self.gaps, starts, dtype=np.int64)
+        return found
+
+    @cached_property
+    def firsts_us(self) -> Micros:
+        """From t0 to the first chunk of each row, 0 where there is none."""
+        found = np.zeros(len(self.ends), dtype=np.int64)
+        filled = np.flatnonzero(self.fields["chunks"])
+        found[filled] = self.gaps[(self.ends - self.fields["chunks"])[filled]]
         return found
 
 
 class RequestTable(Sequence[RequestRecord]):
     """Some rows of the columns, in an order; equal to any sequence of equal records."""
 
-    __slots__ = ("_base", "_picked")
+    __slots__ = ("_base", "_picked", "_taken")
 
     def __init__(self, base: Columns, picked: Places | None = None) -> None:
         self._base = base
-        self._picked = np.arange(len(base.rows)) if picked is None else picked
+        self._picked = np.arange(len(base.ends)) if picked is None else picked
+        self._taken: dict[str, NDArray[Any]] = dict(base.fields) if picked is None else {}
 
     @classmethod
     def of(cls, records: Sequence[RequestRecord]) -> RequestTable:
@@ -128,36 +140,41 @@ class RequestTable(Sequence[RequestRecord]):
         """The requests for which the mask, one flag each, is true."""
         return self if chosen.all() else RequestTable(self._base, self._picked[chosen])
 
+    def _take(self, name: str) -> NDArray[Any]:
+        if name not in self._taken:
+            self._taken[name] = self._base.fields[name][self._picked]
+        return self._taken[name]
+
     @property
     def indexes(self) -> Places:
-        return cast(Places, self._base.rows["index"][self._picked])
+        return cast(Places, self._take("index"))
 
     def column(self, name: str) -> Values:
         """A time or a count of every request, NaN where it cannot be had."""
-        return cast(Values, self._base.rows[name][self._picked])
+        return cast(Values, self._take(name))
 
     def flag(self, name: str) -> Flags:
-        return cast(Flags, self._base.rows[name][self._picked])
+        return cast(Flags, self._take(name))
 
     def words(self, name: str) -> list[str | None]:
         """A field of text: `failure`, `message`, `finish_reason`, or the `marks` with blanks between them."""
         vocabulary = self._base.words
-        return [vocabulary[place] for place in self._base.rows[name][self._picked].tolist()]
+        return [vocabulary[place] for place in self._take(name).tolist()]
 
     def counted_words(self, name: str) -> Mapping[str, int]:
         """How often each word of such a field stands there, in the order of first appearance."""
-        places, firsts, counts = np.unique(self._base.rows[name][self._picked], return_index=True, return_counts=True)
+        places, firsts, counts = np.unique(self._take(name), return_index=True, return_counts=True)
         found = sorted(zip(firsts.tolist(), places.tolist(), counts.tolist(), strict=True))
         return {word: count for _, place, count in found if (word := self._base.words[place]) is not None}
 
     def marked(self, code: str) -> Flags:
         """Which requests carry the mark."""
         carry = [place for place, word in enumerate(self._base.words) if word is not None and code in word.split()]
-        return np.isin(self._base.rows["marks"][self._picked], carry)
+        return np.isin(self._take("marks"), carry)
 
     @property
     def failed(self) -> Flags:
-        return cast(Flags, self._base.rows["failure"][self._picked] != 0)
+        return cast(Flags, self._take("failure") != 0)
 
     @property
     def ok(self) -> Flags:
@@ -165,7 +182,7 @@ class RequestTable(Sequence[RequestRecord]):
 
     @property
     def chunks(self) -> NDArray[np.int32]:
-        return cast("NDArray[np.int32]", self._base.rows["chunks"][self._picked])
+        return cast("NDArray[np.int32]", self._take("chunks"))
 
     @property
     def last_chunk_ms(self) -> Values:
@@ -174,7 +191,7 @@ class RequestTable(Sequence[RequestRecord]):
 
     @property
     def text_bytes(self) -> NDArray[np.int32]:
-        return cast("NDArray[np.int32]", self._base.rows["text_bytes"][self._picked])
+        return cast("NDArray[np.int32]", self._take("text_bytes"))
 
     def text(self, at: int) -> str:
         return self._base.texts[int(self._picked[at])]
@@ -191,12 +208,14 @@ class RequestTable(Sequence[RequestRecord]):
     def chunks_until(self, moment_ms: float) -> Places:
         """How many chunks of each request had arrived at a moment of the measurement's clock."""
         t0, counts = self.column("t0_ms"), self.chunks.astype(np.int64)
-        open_still = np.flatnonzero((counts > 0) & (t0 + self.last_chunk_ms > moment_ms))
+        begun = t0 + self._base.firsts_us[self._picked] / 1000 <= moment_ms
+        open_still = np.flatnonzero(begun & (t0 + self.last_chunk_ms > moment_ms))
         starts = self._base.ends[self._picked] - counts
+        counts[~begun] = 0
         for row in open_still.tolist():
             gaps = self._base.gaps[starts[row] : starts[row] + counts[row]]
-            arrived_ms = t0[row] + np.cumsum(gaps, dtype=np.int64) / 1000
-            counts[row] = np.searchsorted(arrived_ms, moment_ms, side="right")
+            arrived_ms = t0[row] + gaps.cumsum(dtype=np.int64) / 1000
+            counts[row] = arrived_ms.searchsorted(moment_ms, side="right")
         return counts
 
     def gaps_between_chunks(self) -> tuple[Gaps, Places]:
@@ -210,8 +229,8 @@ class RequestTable(Sequence[RequestRecord]):
         order = order[chunks[order] > 0]
         starts = (ends - chunks)[order]
         steps = np.zeros(self._base.gaps.size + 1, dtype=np.int8)
-        np.add.at(steps, starts, 1)
-        np.add.at(steps, ends[order], -1)
+        steps[starts] += 1
+        steps[ends[order]] -= 1
         inside = np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)
         inside[starts] = False
         return self._base.gaps[inside], order
@@ -241,19 +260,20 @@ def optional(values: Values, *, whole: bool = False) -> list[Any]:
 
 
 def _columns_of(records: Sequence[RequestRecord]) -> Columns:
-    rows = np.zeros(len(records), dtype=ROW)
     vocabulary = Vocabulary()
 
     def field(name: str) -> list[Any]:
         return list(map(attrgetter(name), records))
 
-    for name in ("index", *FLAGS, *TIMES, *COUNTS):
-        rows[name] = np.array(field(name), dtype=ROW[name])
-    for name in WORDS[:-1]:
-        rows[name] = [vocabulary.place(word) for word in field(name)]
-    rows["marks"] = [vocabulary.place(" ".join(marks)) for marks in field("marks")]
-    packed = pack_arrivals(field("chunk_times_ms"))
-    rows["chunks"] = np.fromiter(map(len, packed), dtype=np.int64, count=len(packed)) // GAP.itemsize
-    texts = field("text")
-    rows["text_bytes"] = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    return Columns(rows, np.frombuffer(b"".join(packed), dtype=GAP), vocabulary.words, texts)
+    def whole(values: Iterable[int]) -> NDArray[np.int32]:
+        return np.fromiter(values, dtype=np.int32, count=len(records))
+
+    packed, texts = pack_arrivals(field("chunk_times_ms")), field("text")
+    fields = {
+        **{name: np.array(field(name), dtype=ROW[name]) for name in ("index", *FLAGS, *TIMES, *COUNTS)},
+        **{name: whole(map(vocabulary.place, field(name))) for name in WORDS[:-1]},
+        "marks": whole(vocabulary.place(" ".join(marks)) for marks in field("marks")),
+        "chunks": whole(map(len, packed)) // GAP.itemsize,
+        "text_bytes": whole(map(len, texts)),
+    }
+    return Columns(fields, np.frombuffer(b"".join(packed), dtype=GAP), vocabulary.words, texts)
