@@ -15,15 +15,23 @@ from pages.components.context import errors_as_messages, get_store, header, live
 from pages.components.experiment_choice import choose_experiment
 from pages.components.frame import link_to
 from pages.components.i18n import _, ngettext, word
-from pages.components.ladder_table import ladder_table
+from pages.components.ladder_table import fit_table, ladder_table
 from pages.components.markdown import plain_markdown
 from pages.components.measurement_detail import measurement_detail, measurement_label
 from pages.components.notes import notes_panel
 from pages.components.progress import stop_button
-from pages.components.result_chart import CHOSEN, cache_chart, choose_from_table, ladder_chart, throughput_chart
+from pages.components.result_chart import (
+    CHOSEN,
+    Baselines,
+    cache_chart,
+    choose_from_table,
+    ladder_chart,
+    throughput_chart,
+)
 from pages.components.result_rows import measurement_record
 from pages.components.result_table import arm_table, measurement_table, ratio_table
 from pages.components.result_trials import cancelled_line, failed_trials, live_progress
+from pages.components.stall_chart import is_interference, stall_charts
 from pages.components.status import local_time, state_badge
 from pages.components.workload_form import workload_sentence
 
@@ -113,7 +121,15 @@ _SENTENCES = 6
 _WEIGHT = {
     code: place
     for place, code in enumerate(
-        ("verdict-winner", "verdict-throughput", "verdict-ttft", "verdict-tpot", "verdict-nobody-meets-slo")
+        (
+            "verdict-winner",
+            "verdict-stall",
+            "verdict-intruder-ttft",
+            "verdict-throughput",
+            "verdict-ttft",
+            "verdict-tpot",
+            "verdict-nobody-meets-slo",
+        )  # fmt: skip
     )
 }
 
@@ -135,12 +151,7 @@ def _measured(store: Store, view: ExperimentView) -> None:
     )
     chart, ratios = st.columns([3, 2], gap="large")
     with chart:
-        st.subheader(_("Throughput against P95 TTFT"), anchor=False)
-        baselines = choose_baselines(store, view)
-        throughput_chart(view, baselines)
-        ladder_chart(view)
-        ladder_table(ladder_steps(rows))
-        cache_chart(view)
+        baselines = _charts(store, view)
     with ratios:
         st.subheader(_("Ratio between the arms"), anchor=False)
         if not ratio_table(view.verdicts, reference_arm(rows)):
@@ -152,6 +163,21 @@ def _measured(store: Store, view: ExperimentView) -> None:
         _marks(rows)
     _measurements(store, view, [*rows, *(row for _origin, row in baselines)])
     _downloads(view)
+
+
+def _charts(store: Store, view: ExperimentView) -> Baselines:
+    """The charts that the kind of load calls for; returns the baselines that were chosen beside it."""
+    if is_interference(view):  # TTFT of both kinds of requests together would say nothing of either
+        stall_charts(store, view)
+        return ()
+    st.subheader(_("Throughput against P95 TTFT"), anchor=False)
+    baselines = choose_baselines(store, view)
+    throughput_chart(view, baselines)
+    ladder_chart(view)
+    ladder_table(ladder_steps(view.measurements))
+    fit_table(view.ladders)
+    cache_chart(view)
+    return baselines
 
 
 def _marks(rows: Sequence[MeasurementRow]) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lab.metrics.compare import Verdict
 from lab.metrics.validity import spoils
 from lab.records.states import Target
 from lab.records.workload import Stage
 from lab.store.views import ExperimentView, MeasurementRow
+
+NEAR_CEILING = frozenset({"near-client-ceiling", "client-near-ceiling"})
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """One measurement in the plane of throughput and P95 TTFT.
 
-    `marks` are the codes of its reservations, `doubtful` whether one of them may have spoiled it, `origin` the name of
-    the experiment it was taken from where that is another one.
+    `marks` are the codes of its reservations, `doubtful` whether one of them may have spoiled it, `near_ceiling`
+    whether it lies near the most that the client was seen to keep up with, `origin` the name of the experiment it was
+    taken from where that is another one.
     """
 
     measurement_id: int
@@ -29,6 +33,7 @@ class Point:
     n: int
     marks: tuple[str, ...] = ()
     doubtful: bool = False
+    near_ceiling: bool = False
     origin: str | None = None
 
     @property
@@ -49,6 +54,12 @@ def throughput_ttft_points(
     return tuple(point for point in (*own, *others) if point is not None)
 
 
+def knees(verdicts: Iterable[Verdict]) -> Mapping[str, float]:
+    """The concurrency from which on throughput no longer grows, by arm, where the verdicts say one."""
+    found = {str(v.params["arm"]): v.params["concurrency"] for v in verdicts if v.code == "verdict-knee"}
+    return {arm: float(at) for arm, at in found.items() if isinstance(at, int | float)}
+
+
 def _point(row: MeasurementRow, origin: str | None) -> Point | None:
     tokens_per_s, ttft_p95_ms = row.summary.output_tokens_per_s, row.summary.ttft_ms.p95
     if tokens_per_s is None or ttft_p95_ms is None:
@@ -64,20 +75,21 @@ def _point(row: MeasurementRow, origin: str | None) -> Point | None:
         n=row.summary.ttft_ms.n,
         marks=tuple(mark.code for mark in row.marks),
         doubtful=any(spoils(mark, ttft_p95_ms) for mark in row.marks),
+        near_ceiling=any(mark.code in NEAR_CEILING for mark in row.marks),
         origin=origin,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LadderPoint:
-    """TTFT of one step of a ladder; `prompt_tokens` as the server counted them, else as they were asked for."""
+    """Mean TTFT of one step of a ladder; `prompt_tokens` as the server counted them, else as they were asked for."""
 
     measurement_id: int
     arm: str
     target: Target
     repeat: int
     prompt_tokens: float
-    ttft_p50_ms: float
+    ttft_mean_ms: float
     n: int
 
 
@@ -92,9 +104,9 @@ def _ladder_point(row: MeasurementRow) -> LadderPoint | None:
     tokens = row.stage.value
     if summary.prompt_tokens is not None and summary.succeeded:
         tokens = summary.prompt_tokens / summary.succeeded
-    if tokens is None or summary.ttft_ms.p50 is None:
+    if tokens is None or summary.ttft_ms.mean is None:
         return None
-    return LadderPoint(row.id, row.arm_name, row.target, row.repeat, tokens, summary.ttft_ms.p50, summary.ttft_ms.n)
+    return LadderPoint(row.id, row.arm_name, row.target, row.repeat, tokens, summary.ttft_ms.mean, summary.ttft_ms.n)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from itertools import groupby
 import plotly.graph_objects as go
 
 from lab.charts.points import Point, wants_log_axis
-from lab.charts.style import SYMBOLS, colours, empty_figure, faint, ink, set_axis
+from lab.charts.style import SYMBOLS, colours, empty_figure, faint, ink, palette_of, set_axis
 from lab.records.plan import Slo
 
 
@@ -27,9 +27,12 @@ class ThroughputTexts:
     samples: str = "n = {n}"
     marks: str = "Reservations: {n}"
     origin: str = "from: {origin}"
+    ceiling: str = "near the client's ceiling"
+    knee: str = "throughput stops growing here"
 
 
 ENGLISH = ThroughputTexts()
+NO_KNEES: Mapping[str, float] = {}
 
 
 def _code(code: str) -> str:
@@ -40,6 +43,7 @@ def throughput_ttft(
     points: Sequence[Point],
     *,
     slo: Slo | None = None,
+    knees: Mapping[str, float] = NO_KNEES,
     dark: bool = False,
     texts: ThroughputTexts = ENGLISH,
     word_stage: Callable[[str], str] = _code,
@@ -48,7 +52,8 @@ def throughput_ttft(
     """One marker per measurement, its id in `customdata`; a diamond is a baseline, a hollow marker is in doubt.
 
     Points of one arm and repeat are joined where the workload had several stages. An axis is logarithmic where its
-    values span more than a factor of 20. `word_stage` turns the kind of a stage into words.
+    values span more than a factor of 20. `word_stage` turns the kind of a stage into words. A ring is drawn round what
+    lies near the client's ceiling, a star on each measurement at an arm's knee (`knees`: concurrency by arm).
     """
     figure = empty_figure(dark, height)
     palette = colours((p.arm for p in points), (p.arm for p in points if p.is_baseline), dark=dark)
@@ -58,6 +63,8 @@ def throughput_ttft(
         hover = [_hover(point, texts, word_stage) for point in members]
         _add_path(figure, members, palette[arm])
         figure.add_trace(_markers(members, name if origin is None else f"{name} · {origin}", palette[arm], hover, dark))
+    _add_rings(figure, [p for p in points if p.near_ceiling], texts.ceiling, palette_of(dark)[-1])
+    _add_stars(figure, [p for p in points if _at_knee(p, knees)], texts.knee)
     limit = None if slo is None else slo.ttft_p95_ms
     rates, heights = [p.tokens_per_s for p in points], [p.ttft_p95_ms for p in points]
     if limit is not None:
@@ -115,6 +122,38 @@ def _add_path(figure: go.Figure, points: Sequence[Point], colour: str) -> None:
                     showlegend=False,
                 )
             )
+
+
+def _at_knee(point: Point, knees: Mapping[str, float]) -> bool:
+    own = point.origin is None and point.stage.kind == "concurrency"
+    return own and point.stage.value is not None and point.stage.value == knees.get(point.arm)
+
+
+def _add_rings(figure: go.Figure, points: Sequence[Point], name: str, colour: str) -> None:
+    if points:
+        _overlay(figure, points, name, {"size": 24, "symbol": "circle-open", "color": colour, "line": {"width": 2}})
+
+
+def _add_stars(figure: go.Figure, points: Sequence[Point], name: str) -> None:
+    if points:
+        inside = {"width": 0.5, "color": "rgba(0,0,0,0.6)"}
+        _overlay(figure, points, name, {"size": 9, "symbol": "star", "color": "#FFFFFF", "line": inside})
+
+
+def _overlay(figure: go.Figure, points: Sequence[Point], name: str, marker: Mapping[str, object]) -> None:
+    """On top of the points, without a hover of its own; a click on it still names the measurement."""
+    figure.add_trace(
+        go.Scatter(
+            x=[p.tokens_per_s for p in points],
+            y=[p.ttft_p95_ms for p in points],
+            mode="markers",
+            name=name,
+            customdata=[[p.measurement_id] for p in points],
+            hoverinfo="skip",
+            cliponaxis=False,
+            marker=dict(marker),
+        )
+    )
 
 
 def _label_right(points: Sequence[Point], limit_ms: float) -> bool:

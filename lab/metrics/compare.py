@@ -73,6 +73,10 @@ class _Side:
         return any(s.tokens_estimated for s in self.summaries)
 
     @property
+    def interfered(self) -> bool:
+        return any(s.interference is not None for s in self.summaries)
+
+    @property
     def few(self) -> bool:
         return self.pooled_ttft_ms.size < P95_SAMPLES
 
@@ -95,7 +99,8 @@ def _answers_of(summary: Summary) -> tuple[float, float] | None:
 class _Metric:
     """`better` turns a repeat's value into a figure that is larger where it is better, `pooled` that of all repeats.
 
-    `scale_ms` is the stretch of time that the value is made of, against which a client's delay counts.
+    `scale_ms` is the stretch of time that the value is made of, against which a client's delay counts. `shown_ms` is
+    what a sentence gives beside the ratio.
     """
 
     code: str
@@ -106,6 +111,7 @@ class _Metric:
     needs_equal_length: bool
     needs_tokens: bool
     needs_p95: bool = False
+    shown_ms: Callable[[_Side], float | None] | None = None
 
 
 def compare_arms(
@@ -137,7 +143,8 @@ def _judge_stage(sides: Sequence[_Side], slo: Slo | None) -> list[Verdict]:
     own = [side for side in sides if not side.is_baseline]
     reference = (own or sides)[0]
     verdicts = [verdict for arm in sides if arm is not reference for verdict in _compare(arm, reference)]
-    if slo is not None and slo.ttft_p95_ms is not None and len(own) > 1:
+    mixed = any(side.interfered for side in sides)
+    if slo is not None and slo.ttft_p95_ms is not None and len(own) > 1 and not mixed:
         verdicts += _winner(own, slo.ttft_p95_ms)
     return verdicts
 
@@ -223,13 +230,58 @@ METRICS = (
 )
 
 
+def _stall_ms(side: _Side) -> float | None:
+    """The longest of all repeats; None as soon as one has none."""
+    stalls = [None if s.interference is None else s.interference.longest_stall_ms for s in side.summaries]
+    known = [stall for stall in stalls if stall is not None]
+    return max(known) if known and len(known) == len(stalls) else None
+
+
+def _intruder_ttft_ms(side: _Side) -> float | None:
+    """The mean of the long prompts of all repeats: there are too few of them for a percentile."""
+    parts = [s.interference.intruder_ttft_ms for s in side.summaries if s.interference is not None]
+    n = sum(part.n for part in parts)
+    return sum((part.mean or 0) * part.n for part in parts) / n if n else None
+
+
+# Steady answers with long prompts thrown in: TTFT of both kinds together would say nothing of either.
+INTERFERENCE_METRICS = (
+    _Metric(
+        "verdict-stall",
+        "longest stall",
+        better=lambda s: None if s.interference is None else _inverse(s.interference.longest_stall_ms),
+        scale_ms=lambda s: None if s.interference is None else s.interference.longest_stall_ms,
+        pooled=lambda side: _inverse(_stall_ms(side)),
+        needs_equal_length=False,
+        needs_tokens=False,
+        shown_ms=_stall_ms,
+    ),
+    _Metric(
+        "verdict-intruder-ttft",
+        "TTFT of long prompts",
+        better=lambda s: None if s.interference is None else _inverse(s.interference.intruder_ttft_ms.mean),
+        scale_ms=lambda s: None if s.interference is None else s.interference.intruder_ttft_ms.mean,
+        pooled=lambda side: _inverse(_intruder_ttft_ms(side)),
+        needs_equal_length=False,
+        needs_tokens=False,
+        shown_ms=_intruder_ttft_ms,
+    ),
+    METRICS[2],
+)
+
+
+def _metrics_of(*sides: _Side) -> Sequence[_Metric]:
+    return INTERFERENCE_METRICS if any(side.interfered for side in sides) else METRICS
+
+
 def _compare(arm: _Side, other: _Side) -> list[Verdict]:
     """One pair: a single reason where it holds for all metrics, otherwise metric by metric."""
     names: dict[str, Param] = {"arm": arm.name, "other": other.name}
     reason = _not_comparable(arm, other, names)
     if reason is not None:
         return [reason]
-    return [verdict for metric in METRICS if (verdict := _judge(metric, arm, other, names)) is not None]
+    metrics = _metrics_of(arm, other)
+    return [verdict for metric in metrics if (verdict := _judge(metric, arm, other, names)) is not None]
 
 
 def _cannot(code: str, names: Mapping[str, Param], **params: Param) -> Verdict:
@@ -265,6 +317,8 @@ def _judge(metric: _Metric, arm: _Side, other: _Side, names: Mapping[str, Param]
         arm, other, low, high = other, arm, 1 / high, 1 / low
     params: dict[str, Param] = {"arm": arm.name, "other": other.name, "repeats": len(ratios)}
     ratio = (metric.pooled(arm) or 0) / (metric.pooled(other) or math.nan)
+    if metric.shown_ms is not None:
+        params |= {"ms": round(metric.shown_ms(arm) or 0), "other_ms": round(metric.shown_ms(other) or 0)}
     return Verdict(metric.code, {**params, "ratio": _shown(ratio), "low": _shown(low), "high": _shown(high)})
 
 

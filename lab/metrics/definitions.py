@@ -125,6 +125,23 @@ _TABLE = (
         "in, only the steady answers count.",
     ),
     Metric(
+        "quiet_gap_ms", "Gap while no long prompt waits", "ms",
+        "mean gap between neighbouring chunks of steady answers that no wait of a long prompt overlaps",
+        "client clock", "How steady answers flow when they are left alone. Only where long prompts are thrown in.",
+    ),
+    Metric(
+        "disturbed_gap_ms", "Gap while a long prompt waits", "ms",
+        "mean gap between neighbouring chunks of steady answers that overlaps the wait of a long prompt",
+        "client clock",
+        "What reading a long prompt costs those who are being answered. Chunked prefill is for making it smaller.",
+    ),
+    Metric(
+        "intruder_ttft_ms", "TTFT of long prompts", "ms", "mean of first chunk - scheduled moment over the long prompts",
+        "client clock",
+        "How long the long prompts wait for their first token while others are being answered: what chunked prefill "
+        "costs.",
+    ),
+    Metric(
         "looping_ratio", "Looping answers", "ratio",
         "answers in whose second half at least half of the runs of four words stood before / answers",
         "text of the answers; of more than 200 answers, 200 evenly picked",

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lab.metrics.compare import Comparable
-from lab.records.summary import Distribution
+from lab.findings import Param
+from lab.metrics.compare import Comparable, Verdict
+from lab.metrics.pool import mean_of_all
 
 Dominating = Literal["prefill", "decode", "neither"]
 EVEN_RATIO = 0.05
@@ -48,25 +49,35 @@ def ladder_steps(rows: Iterable[Comparable]) -> tuple[LadderStep, ...]:
     return tuple(_step(groups[key], key[1]) for key in sorted(groups))
 
 
+def judge_tpot(rows: Iterable[Comparable]) -> tuple[Verdict, ...]:
+    """What the time per token does from the shortest to the longest prompt, for each arm where both are known."""
+    arms: dict[str, list[LadderStep]] = {}
+    for step in ladder_steps(rows):
+        arms.setdefault(step.arm_name, []).append(step)
+    return tuple(verdict for steps in arms.values() if (verdict := _tpot_verdict(steps[0], steps[-1])) is not None)
+
+
+def _tpot_verdict(first: LadderStep, last: LadderStep) -> Verdict | None:
+    if first.prompt_tokens >= last.prompt_tokens or not first.tpot_ms or not last.tpot_ms:
+        return None
+    params: dict[str, Param] = {"arm": first.arm_name}
+    params |= {"low": round(first.prompt_tokens), "high": round(last.prompt_tokens)}
+    params |= {"low_ms": round(first.tpot_ms, 1), "high_ms": round(last.tpot_ms, 1)}
+    return Verdict("verdict-ladder-tpot", {**params, "ratio": float(f"{last.tpot_ms / first.tpot_ms:.3g}")})
+
+
 def _step(rows: Sequence[Comparable], asked_tokens: float) -> LadderStep:
     summaries = [row.summary for row in rows]
     succeeded = sum(s.succeeded for s in summaries)
     counted = [s.prompt_tokens for s in summaries if s.prompt_tokens is not None]
     complete = len(counted) == len(summaries) and succeeded > 0
-    ttft, e2e = _mean([s.ttft_ms for s in summaries]), _mean([s.e2e_ms for s in summaries])
+    ttft, e2e = mean_of_all(s.ttft_ms for s in summaries), mean_of_all(s.e2e_ms for s in summaries)
     return LadderStep(
         arm_name=rows[0].arm_name,
         prompt_tokens=sum(counted) / succeeded if complete else asked_tokens,
         requests=succeeded,
         ttft_ms=ttft,
-        tpot_ms=_mean([s.tpot_ms for s in summaries]),
+        tpot_ms=mean_of_all(s.tpot_ms for s in summaries),
         e2e_ms=e2e,
         prefill_ratio=ttft / e2e if ttft is not None and e2e else None,
     )
-
-
-def _mean(parts: Sequence[Distribution]) -> float | None:
-    """The mean of all requests together."""
-    known = [(part.mean, part.n) for part in parts if part.mean is not None]
-    total = sum(n for _, n in known)
-    return sum(mean * n for mean, n in known) / total if total else None

@@ -13,6 +13,19 @@ from lab.records.workload import Stage
 
 
 @dataclass(frozen=True, slots=True)
+class PooledInterference:
+    """Steady answers and long prompts over all repeats: the longest standstill of any, means of all; None without."""
+
+    decoders: int
+    intruders: int
+    longest_stall_ms: float | None
+    decoder_tpot_mean_ms: float | None
+    quiet_gap_mean_ms: float | None
+    disturbed_gap_mean_ms: float | None
+    intruder_ttft_mean_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class PooledArm:
     """One arm in one stage over its repeats.
 
@@ -36,6 +49,7 @@ class PooledArm:
     highest_tokens_per_s: float | None
     marks: tuple[str, ...]
     measurement_ids: tuple[int, ...]
+    interference: PooledInterference | None = None
 
 
 def pool_arms(rows: Iterable[Comparable], ttft_ms: Mapping[int, Sequence[float] | Values]) -> tuple[PooledArm, ...]:
@@ -69,7 +83,31 @@ def _pool(members: Sequence[Comparable], ttft_ms: Mapping[int, Sequence[float] |
         highest_tokens_per_s=max(rates, default=None),
         marks=tuple(dict.fromkeys(mark.code for row in members for mark in row.marks)),
         measurement_ids=tuple(row.id for row in members),
+        interference=_pool_interference(summaries),
     )
+
+
+def _pool_interference(summaries: Sequence[Summary]) -> PooledInterference | None:
+    parts = [s.interference for s in summaries if s.interference is not None]
+    if not parts:
+        return None
+    stalls = [part.longest_stall_ms for part in parts if part.longest_stall_ms is not None]
+    return PooledInterference(
+        decoders=sum(part.decoders for part in parts),
+        intruders=sum(part.intruders for part in parts),
+        longest_stall_ms=max(stalls, default=None),
+        decoder_tpot_mean_ms=mean_of_all(part.decoder_tpot_ms for part in parts),
+        quiet_gap_mean_ms=mean_of_all(part.quiet_gap_ms for part in parts),
+        disturbed_gap_mean_ms=mean_of_all(part.disturbed_gap_ms for part in parts),
+        intruder_ttft_mean_ms=mean_of_all(part.intruder_ttft_ms for part in parts),
+    )
+
+
+def mean_of_all(parts: Iterable[Distribution]) -> float | None:
+    """The mean of all values together: means, unlike percentiles, add up. None without any."""
+    known = [(part.mean, part.n) for part in parts if part.mean is not None]
+    n = sum(count for _, count in known)
+    return sum(mean * count for mean, count in known) / n if n else None
 
 
 def add_up(values: Iterable[float | None]) -> float | None:

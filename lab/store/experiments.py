@@ -11,7 +11,9 @@ from sqlalchemy.orm import Session
 from lab.configs.pair import ConfigPair, pair_hash
 from lab.findings import error
 from lab.metrics.compare import compare_arms
+from lab.metrics.growth import fit_ladders, judge_ladders
 from lab.metrics.knee import find_knees
+from lab.metrics.ladder import judge_tpot
 from lab.metrics.pool import pool_arms
 from lab.records.plan import Experiment, PlannedTrial
 from lab.records.states import ExperimentState
@@ -198,7 +200,10 @@ def get_experiment(store: Store, experiment_id: int) -> ExperimentView:
             verdicts=(
                 *compare_arms(measurements, ttft_ms=samples, slo=experiment.slo),
                 *find_knees(measurements),
+                *judge_ladders(measurements, samples),
+                *judge_tpot(measurements),
             ),
+            ladders=fit_ladders(measurements, samples),
             pooled=pool_arms(measurements, samples),
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from lab.configs.changes import ChangedValue
 from lab.metrics.compare import Verdict
+from lab.metrics.growth import LadderFit
 from lab.metrics.pool import PooledArm
 from lab.records.plan import Arm, Experiment
 from lab.records.states import ExperimentState, IntentKind, LaunchState, SaveSource, Target, TrialState
@@ -168,7 +169,8 @@ class MeasurementRow:
 class ExperimentView:
     """One experiment whole: measurements in the order of arms, repeats and stages.
 
-    `pooled` has a row per arm and stage over all repeats, `verdicts` what they say about each other.
+    `pooled` has a row per arm and stage over all repeats, `verdicts` what they say about each other, `ladders` how TTFT
+    grows with the prompt.
     """
 
     row: ExperimentRow
@@ -178,6 +180,7 @@ class ExperimentView:
     measurements: tuple[MeasurementRow, ...]
     verdicts: tuple[Verdict, ...] = ()
     pooled: tuple[PooledArm, ...] = ()
+    ladders: tuple[LadderFit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

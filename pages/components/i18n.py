@@ -102,7 +102,7 @@ _STAGES = {
     "prompt_tokens": N_("{value} prompt tokens: "),
 }
 # metrics as the verdicts name them; lab knows no gettext
-_METRICS = (N_("throughput"), N_("P95 TTFT"), N_("TPOT"))
+_METRICS = (N_("throughput"), N_("P95 TTFT"), N_("TPOT"), N_("longest stall"), N_("TTFT of long prompts"))
 
 
 def word_finding(finding: Finding) -> str:

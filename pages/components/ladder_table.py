@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from lab.metrics.growth import Fit, LadderFit
 from lab.metrics.ladder import LadderStep
 from pages.components.i18n import N_, _
 from pages.components.markdown import plain_markdown
@@ -32,6 +33,45 @@ def ladder_table(steps: Sequence[LadderStep]) -> None:
             "falls with every token that is asked for."
         )
     )
+
+
+def fit_table(fits: Sequence[LadderFit]) -> None:
+    """The straight line and the parabola of each arm with what they leave over; nothing where nothing was fitted."""
+    if not fits:
+        return
+    several = len(fits) > 1
+    titles = [_("Fit"), _("TTFT in ms for n prompt tokens"), _("Mean TTFT less the fit, at each length")]
+    titles += [_("At most off by"), _("Adjusted R²")]
+    if several:
+        titles.insert(0, _("Arm"))
+    lines = ["| " + " | ".join(titles) + " |", "|" + ":--|" * (len(titles) - 2) + "--:|--:|"]
+    for fit in fits:
+        for name, curve in ((_("Straight line"), fit.linear), (_("Parabola"), fit.quadratic)):
+            cells = [name, _formula(curve), _residuals(fit, curve), percent(curve.worst_ratio, 1)]
+            cells.append(number(curve.adjusted_r2, 4))
+            lines.append("| " + " | ".join([plain_markdown(fit.arm_name), *cells] if several else cells) + " |")
+    st.markdown("\n".join(lines))
+    st.caption(
+        _(
+            "Fitted to every single request by least squares of the relative error, since the scatter grows with TTFT. "
+            "It is called linear where the straight line stays within 10 % of the mean at every length, and otherwise "
+            "only where the parabola is clearly better by AICc, which charges it for its third parameter."
+        )
+    )
+
+
+def _formula(fit: Fit) -> str:
+    """`52.1 + 0.231·n − 6.06e-06·n²`."""
+    terms = ("", "·n", "·n²")
+    first, *others = (f"{abs(c):.3g}{term}" for c, term in zip(fit.coefficients, terms, strict=False))
+    signs = ["−" if c < 0 else "+" for c in fit.coefficients]
+    head = f"−{first}" if signs[0] == "−" else first
+    return " ".join([head, *(f"{sign} {term}" for sign, term in zip(signs[1:], others, strict=True))])
+
+
+def _residuals(fit: LadderFit, curve: Fit) -> str:
+    each = zip(fit.tokens, curve.residuals_ms, strict=True)
+    return ", ".join(f"{tokens:,.0f}: {residual:+,.0f} ms".replace("-", "−") for tokens, residual in each)
 
 
 def _cells(step: LadderStep, several: bool) -> list[str]:

@@ -27,6 +27,7 @@ from pages.components.i18n import _, word
 from pages.components.markdown import plain_markdown
 from pages.components.result_rows import request_record
 from pages.components.result_table import column_config, stage_text, styled
+from pages.components.stall_chart import stall_chart
 from pages.components.status import MISSING, count, failure_word, milliseconds, number, percent, tokens_per_s
 
 _COLUMNS = (
@@ -53,6 +54,7 @@ def measurement_detail(store: Store, row: MeasurementRow, slo: Slo) -> None:
     for text in dict.fromkeys(word(mark.code, dict(mark.params)) for mark in row.marks):
         st.markdown(f":orange[:material/flag:] {plain_markdown(text)}")
     requests = list_requests(store, row.id)
+    stall_chart(row, requests)
     _distribution(row, requests, slo.ttft_p95_ms)
     _way_to_first_token(row, waterfalls(requests))
     _telemetry(store, row)
@@ -80,7 +82,10 @@ def _figures(row: MeasurementRow) -> None:
 
 def _more_figures(summary: Summary) -> list[tuple[str, str]]:
     """What not every measurement has."""
+    apart = summary.interference
+    long_prompts = None if apart is None else apart.intruder_ttft_ms.mean
     return [
+        (_("Mean TTFT of long prompts"), milliseconds(long_prompts)),
         (_("Steady throughput"), tokens_per_s(summary.steady_tokens_per_s)),
         (_("Longest stall"), milliseconds(summary.longest_stall_ms)),
         (_("KV cache peak"), percent(summary.kv_peak_ratio, 1)),

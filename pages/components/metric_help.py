@@ -12,6 +12,7 @@ _METRIC_OF = {
     "ttft_p95_ms": "ttft_ms",
     "tpot_p50_ms": "tpot_ms",
     "completion_tokens": "output_tokens",
+    "stall_ms": "longest_stall_ms",
 }
 
 

@@ -8,9 +8,11 @@ from typing import Any
 import streamlit as st
 
 from lab.charts import (
+    LadderTexts,
     ThroughputTexts,
     cache_points,
     cache_use,
+    knees,
     ladder,
     ladder_points,
     throughput_ttft,
@@ -36,6 +38,7 @@ def throughput_chart(view: ExperimentView, baselines: Baselines) -> None:
         throughput_ttft(
             points,
             slo=view.experiment.slo,
+            knees=knees(view.verdicts),
             dark=is_dark(),
             texts=_texts(),
             word_stage=stage_name,
@@ -55,13 +58,14 @@ def ladder_chart(view: ExperimentView) -> None:
     if not points:
         return
     st.subheader(_("TTFT against prompt length"), anchor=False)
-    figure = ladder(
-        points,
-        dark=is_dark(),
-        prompt_title=_("Prompt tokens"),
-        ttft_title=_("Median TTFT (ms)"),
-        repeat_text=_("repeat {repeat}"),
+    texts = LadderTexts(
+        prompt=_("Prompt tokens"),
+        ttft=_("Mean TTFT (ms)"),
+        repeat=_("repeat {repeat}"),
+        linear=_("{arm}: straight line"),
+        quadratic=_("{arm}: parabola"),
     )
+    figure = ladder(points, fits=view.ladders, dark=is_dark(), texts=texts)
     key = f"results:ladder:{view.row.id}"
     st.plotly_chart(
         figure,
@@ -114,6 +118,8 @@ def _texts() -> ThroughputTexts:
         samples=_("n = {n}"),
         marks=_("Reservations: {n} (click to read them)"),
         origin=_("from: {origin}"),
+        ceiling=_("near the client's ceiling"),
+        knee=_("throughput stops growing here"),
     )
 
 

@@ -28,6 +28,8 @@ def measurement_record(row: MeasurementRow) -> dict[str, Any]:
         "ttft_n": summary.ttft_ms.n,
         "tpot_p50_ms": summary.tpot_ms.p50,
         "e2e_p95_ms": summary.e2e_ms.p95,
+        "stall_ms": summary.longest_stall_ms,
+        "intruder_ttft_ms": None if summary.interference is None else summary.interference.intruder_ttft_ms.mean,
         "output_tokens": summary.output_tokens,
         "wall_s": summary.wall_s,
         "output_tokens_per_s": summary.output_tokens_per_s,

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from lab.metrics.compare import Verdict
-from lab.metrics.pool import PooledArm
+from lab.metrics.pool import PooledArm, PooledInterference
 from lab.records.workload import Stage
 from lab.store import MeasurementRow
 from pages.components.i18n import N_, _, word
@@ -23,7 +23,18 @@ _RATIOS = {
     "verdict-throughput": (N_("{ratio} × higher"), N_("{ratio} × lower")),
     "verdict-ttft": (N_("{ratio} × shorter"), N_("{ratio} × longer")),
     "verdict-tpot": (N_("{ratio} × faster"), N_("{ratio} × slower")),
+    "verdict-stall": (N_("{ratio} × shorter"), N_("{ratio} × longer")),
+    "verdict-intruder-ttft": (N_("{ratio} × shorter"), N_("{ratio} × longer")),
 }
+_RATIO_TITLES = {
+    "verdict-throughput": N_("Throughput"),
+    "verdict-ttft": N_("P95 TTFT"),
+    "verdict-stall": N_("Longest stall"),
+    "verdict-intruder-ttft": N_("TTFT of long prompts"),
+    "verdict-tpot": N_("Decode speed"),
+}
+_PLAIN_RATIOS = ("verdict-throughput", "verdict-ttft", "verdict-tpot")
+_INTERFERENCE_RATIOS = ("verdict-stall", "verdict-intruder-ttft", "verdict-tpot")
 _STAGES = {
     "concurrency": N_("{value} at a time"),
     "rate": N_("{value} per second"),
@@ -52,9 +63,10 @@ def stage_text(stage: Stage) -> str:
 def arm_table(arms: Sequence[PooledArm]) -> None:
     """One row for each arm: the table of article 2, pooled over the repeats."""
     records = [_arm_record(arm) for arm in arms]
+    interfered = any(arm.interference is not None for arm in arms)
     names = [
-        "arm", "stage", "repeats", "requests", "failed", "ttft_mean_ms", "ttft_p95_ms", "output_tokens", "wall_s",
-        "output_tokens_per_s", "spread",
+        "arm", "stage", "repeats", "requests", "failed", *(_INTERFERENCE if interfered else _TTFT), "output_tokens",
+        "wall_s", "output_tokens_per_s", "spread",
     ]  # fmt: skip
     shown = [name for name in names if name not in ("stage", "failed", "spread") or any(r[name] for r in records)]
     st.dataframe(
@@ -64,6 +76,10 @@ def arm_table(arms: Sequence[PooledArm]) -> None:
         column_config=column_config(shown),
         key="results:arms",
     )
+
+
+_TTFT = ("ttft_mean_ms", "ttft_p95_ms")
+_INTERFERENCE = ("stall_ms", "quiet_gap_ms", "disturbed_gap_ms", "intruder_ttft_ms", "intruders")
 
 
 def _arm_record(arm: PooledArm) -> dict[str, Any]:
@@ -79,7 +95,20 @@ def _arm_record(arm: PooledArm) -> dict[str, Any]:
         "output_tokens": arm.output_tokens,
         "wall_s": arm.wall_s,
         "output_tokens_per_s": arm.output_tokens_per_s,
+        **_interference_record(arm.interference),
         "spread": f"{arm.lowest_tokens_per_s:,.1f} – {arm.highest_tokens_per_s:,.1f}" if spread else None,
+    }
+
+
+def _interference_record(pooled: PooledInterference | None) -> dict[str, Any]:
+    if pooled is None:
+        return {}
+    return {
+        "stall_ms": pooled.longest_stall_ms,
+        "quiet_gap_ms": pooled.quiet_gap_mean_ms,
+        "disturbed_gap_ms": pooled.disturbed_gap_mean_ms,
+        "intruder_ttft_ms": pooled.intruder_ttft_mean_ms,
+        "intruders": pooled.intruders,
     }
 
 
@@ -95,9 +124,15 @@ def measurement_table(rows: Sequence[MeasurementRow], key: str, on_select: Any) 
     ]
     names = [
         "measurement", "arm", "repeat", "stage", "requests", "succeeded", "ttft_mean_ms", "ttft_p50_ms", "ttft_p95_ms",
-        "tpot_p50_ms", "output_tokens", "wall_s", "output_tokens_per_s", "goodput_per_s", "marks",
+        "tpot_p50_ms", "stall_ms", "intruder_ttft_ms", "output_tokens", "wall_s", "output_tokens_per_s",
+        "goodput_per_s", "marks",
     ]  # fmt: skip
-    empty = {name for name in ("stage", "goodput_per_s") if not any(record[name] for record in records)}
+    optional = ("stage", "goodput_per_s", "intruder_ttft_ms", "stall_ms")
+    empty = {name for name in optional if not any(record[name] for record in records)}
+    if "intruder_ttft_ms" not in empty:
+        empty |= {"ttft_mean_ms", "ttft_p50_ms", "ttft_p95_ms"}
+    else:
+        empty.add("stall_ms")
     st.dataframe(
         styled([{name: record[name] for name in names} for record in records]),
         hide_index=True,
@@ -124,11 +159,13 @@ def ratio_table(verdicts: Sequence[Verdict], reference: str | None) -> bool:
         return False
     note = _("Against {arm}; in brackets the lowest and highest ratio of a single repeat.")
     st.caption(plain_markdown(note.format(arm=reference)))
-    titles = [_("Arm"), _("Throughput"), _("P95 TTFT"), _("Decode speed")]
+    interfered = any("verdict-stall" in cells or "verdict-intruder-ttft" in cells for cells in rows.values())
+    codes = _INTERFERENCE_RATIOS if interfered else _PLAIN_RATIOS
+    titles = [_("Arm"), *(_(_RATIO_TITLES[code]) for code in codes)]
     lines = ["| " + " | ".join(titles) + " |", "|:--" * len(titles) + "|"]
     for (arm, stage), cells in rows.items():
         name = plain_markdown(f"{arm}, {stage}" if stage else arm)
-        lines.append("| " + " | ".join([name, *(cells.get(code, MISSING) for code in _RATIOS)]) + " |")
+        lines.append("| " + " | ".join([name, *(cells.get(code, MISSING) for code in codes)]) + " |")
     st.markdown("\n".join(lines))
     return True
 
@@ -148,11 +185,12 @@ def _ratio(verdict: Verdict, phrase: str) -> str:
 
 _DIGITS = {
     "ttft_mean_ms": 0, "ttft_p50_ms": 0, "ttft_p95_ms": 0, "ttft_ms": 1, "e2e_ms": 1, "tpot_ms": 2, "tpot_p50_ms": 1,
-    "start_ms": 0, "client_wait_ms": 1, "wall_s": 1, "output_tokens_per_s": 1, "goodput_per_s": 2,
+    "stall_ms": 0, "quiet_gap_ms": 0, "disturbed_gap_ms": 0, "intruder_ttft_ms": 0, "start_ms": 0,
+    "client_wait_ms": 1, "wall_s": 1, "output_tokens_per_s": 1, "goodput_per_s": 2,
 }  # fmt: skip
 _WHOLE = (
     "requests", "succeeded", "failed", "repeats", "repeat", "output_tokens", "prompt_tokens", "completion_tokens",
-    "cached_tokens", "measurement", "index", "http_status",
+    "cached_tokens", "measurement", "index", "http_status", "intruders",
 )  # fmt: skip
 
 
@@ -192,6 +230,11 @@ def column_config(names: Sequence[str]) -> dict[str, Any]:
         "ttft_p50_ms": _("P50 TTFT (ms)"),
         "ttft_p95_ms": _("P95 TTFT (ms)"),
         "tpot_p50_ms": _("P50 TPOT (ms)"),
+        "stall_ms": _("Longest stall (ms)"),
+        "quiet_gap_ms": _("Mean gap, quiet (ms)"),
+        "disturbed_gap_ms": _("Mean gap, long prompt waiting (ms)"),
+        "intruder_ttft_ms": _("Mean TTFT of long prompts (ms)"),
+        "intruders": _("Long prompts"),
         "output_tokens": _("Total tokens"),
         "wall_s": _("Wall time (s)"),
         "output_tokens_per_s": _("Throughput (tok/s)"),

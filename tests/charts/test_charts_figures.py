@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lab.charts import (
     LadderPoint,
+    LadderTexts,
     Point,
     RequestTexts,
     SeriesGroup,
@@ -20,6 +22,7 @@ from lab.charts import (
     time_series,
 )
 from lab.charts.style import BASELINE, PALETTE
+from lab.metrics.growth import Step, fit_steps
 from lab.records.plan import Slo
 from lab.records.sample import Sample
 from lab.records.states import Target
@@ -179,3 +182,27 @@ def test_a_ladder_has_a_line_per_repeat_and_one_legend_per_arm() -> None:
     first, second = drawn(ladder(points))["data"]
     assert (first["x"], first["customdata"]) == ([100.0, 500.0], [[1], [0]])
     assert (first["showlegend"], second["showlegend"]) == (True, False)
+
+
+def test_a_ladder_shows_what_was_fitted_in_place_of_joined_steps() -> None:
+    lengths = (100.0, 200.0, 400.0, 800.0)
+    points = [LadderPoint(i, "a", "engine", 1, n, n**2 / 100, 2) for i, n in enumerate(lengths)]
+    fit = fit_steps("a", [Step(n, np.array([n**2 / 100] * 2)) for n in lengths])
+    steps, line, parabola = drawn(ladder(points, fits=[fit], texts=LadderTexts(quadratic="curve of {arm}")))["data"]
+    assert (steps["mode"], line["mode"], parabola["name"]) == ("markers", "lines", "curve of a")
+    assert (parabola["x"][0], parabola["x"][-1]) == (100.0, 800.0)
+    assert (parabola["y"][0], parabola["y"][-1]) == (pytest.approx(100.0), pytest.approx(6400.0))
+    assert all(height is None or height > 0 for height in line["y"])
+
+
+def test_the_knee_has_a_star_and_what_the_client_may_have_limited_a_ring() -> None:
+    points = [
+        point(i, "on", rate, 500.0, stage=Stage(kind="concurrency", value=n), near_ceiling=n == 16)
+        for i, (n, rate) in enumerate([(1, 30.0), (4, 100.0), (16, 104.0)])
+    ]
+    traces = {
+        trace["name"]: trace for trace in drawn(throughput_ttft(points, knees={"on": 4.0}))["data"] if "name" in trace
+    }
+    assert traces["throughput stops growing here"]["customdata"] == [[1]]
+    assert traces["near the client's ceiling"]["customdata"] == [[2]]
+    assert traces["near the client's ceiling"]["marker"]["symbol"] == "circle-open"

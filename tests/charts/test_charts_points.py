@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.charts import cache_points, cache_use, ladder_points, throughput_ttft_points
+from lab.charts import cache_points, cache_use, knees, ladder_points, throughput_ttft_points
 from lab.charts.points import wants_log_axis
+from lab.metrics.compare import Verdict
 from lab.records.plan import Arm
 from lab.records.summary import Mark
 from lab.records.workload import Stage, Workload
@@ -76,7 +77,7 @@ def test_a_ladder_stands_on_the_tokens_that_the_server_counted(store: Store) -> 
         measure(store, work, records, Stage(kind="prompt_tokens", value=length))
     set_trial_state(store, work.trial_id, "done")
     points = ladder_points(get_experiment(store, number))
-    assert [(p.prompt_tokens, p.ttft_p50_ms, p.n) for p in points] == [(158.0, 271.0, 3), (542.0, 701.0, 3)]
+    assert [(p.prompt_tokens, p.ttft_mean_ms, p.n) for p in points] == [(158.0, 271.0, 3), (542.0, 701.0, 3)]
 
 
 @pytest.mark.parametrize(
@@ -107,3 +108,8 @@ def test_cache_use_stands_on_the_whole_context_and_only_where_it_was_sampled(sto
     assert (point.context_tokens, point.kv_peak_ratio) == (112.0, 0.25)
     trace = cache_use([point]).data[0]
     assert (list(trace.x), list(trace.y), trace.customdata[0][0]) == ([112.0], [0.25], row.id)
+
+
+def test_knees_come_from_the_verdicts_that_say_one() -> None:
+    said = Verdict("verdict-knee", {"arm": "a", "concurrency": 4})
+    assert knees([said, Verdict("verdict-no-knee", {"arm": "b", "concurrency": 16})]) == {"a": 4.0}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from lab.messages import messages
 from lab.metrics import METRICS
 from lab.metrics.validity import SPOILING
-from lab.records.summary import Summary
+from lab.records.summary import Interference, Summary
 
 COUNTS = {"requests", "succeeded", "incomplete", "failed", "marks", "tokens_estimated"}
+APART = {"quiet_gap_ms", "disturbed_gap_ms", "intruder_ttft_ms"}
 
 
 def test_every_number_of_a_summary_is_defined() -> None:
-    assert set(METRICS) == set(Summary.model_fields) - COUNTS
+    assert APART <= set(Interference.model_fields)
+    assert set(METRICS) == (set(Summary.model_fields) - COUNTS - {"interference"}) | APART
 
 
 def test_every_definition_is_filled_in() -> None:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from lab.metrics.compare import compare_arms
 from lab.metrics.interference import interference_course
+from lab.records.plan import Slo
 from lab.records.request import RequestRecord
+from lab.records.summary import Mark
+from lab.records.workload import Stage
+from lab.store.views import MeasurementRow
 from tests.factories import make_failure, make_request, make_summary
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def decoder(index: int, *arrivals_ms: float, t0_ms: float = 0.0, **changes: object) -> RequestRecord:
@@ -85,3 +93,39 @@ def test_without_steady_answers_there_are_no_gaps() -> None:
     split = make_summary([STEADY[2]]).interference
     assert split is not None
     assert (split.decoder_gap_ms.n, split.longest_stall_ms) == (0, None)
+
+
+def row(arm: int, repeat: int, stall_ms: float, ttft_ms: float) -> MeasurementRow:
+    """Steady answers with 30 ms a token and one standstill, one long prompt."""
+    records = [
+        decoder(0, 100, 130, 160, 160 + stall_ms, 190 + stall_ms), intruder(1, 165.0, ttft_ms),
+        intruder(2, 165.0 + ttft_ms, ttft_ms),
+    ]  # fmt: skip
+    number = arm * 10 + repeat
+    return MeasurementRow(
+        number, number, arm, ("chunked", "whole")[arm], "engine", repeat, Stage(), make_summary(records), NOW, NOW
+    )
+
+
+def test_arms_are_compared_in_the_standstill_of_the_ones_and_the_wait_of_the_others() -> None:
+    rows = [row(0, 1, 200, 1500), row(0, 2, 250, 1300), row(1, 1, 1000, 1000), row(1, 2, 900, 1000)]
+    found = {verdict.code: dict(verdict.params) for verdict in compare_arms(rows, slo=Slo(ttft_p95_ms=10))}
+    assert set(found) == {"verdict-stall", "verdict-intruder-ttft", "verdict-tpot"}
+    # longest of both repeats: 250 against 1,000; single repeats: 1000/200 and 900/250
+    stall = found["verdict-stall"]
+    assert (stall["arm"], stall["other"], stall["ms"], stall["other_ms"]) == ("chunked", "whole", 250, 1000)
+    assert (stall["ratio"], stall["low"], stall["high"]) == (4.0, 3.6, 5.0)
+    # mean of the long prompts: 1,400 against 1,000
+    wait = found["verdict-intruder-ttft"]
+    assert (wait["arm"], wait["ratio"], wait["low"], wait["high"]) == ("whole", 1.4, 1.3, 1.5)
+    assert (wait["ms"], wait["other_ms"]) == (1000, 1400)
+
+
+def test_a_client_that_was_late_by_more_than_a_twentieth_of_the_standstill_silences_it() -> None:
+    late = Mark(code="client-lag", params={"lag_p99_ms": 30.0})
+    rows = [row(0, 1, 200, 1500), row(0, 2, 250, 1300), row(1, 1, 1000, 1000), row(1, 2, 900, 1000)]
+    rows[0] = replace(rows[0], trial_marks=(late,))
+    said = {verdict.code: verdict.said for verdict in compare_arms(rows)}
+    assert said["cannot-tell-late"] is False
+    assert "verdict-stall" not in said
+    assert said["verdict-intruder-ttft"] is True
