@@ -65,8 +65,12 @@ def _scheduler_rules(knobs: Mapping[str, Scalar]) -> Iterator[Ruled]:
 
 def _chunk_rules(knobs: Mapping[str, Scalar]) -> Iterator[Ruled]:
     chunk, tokens = _whole(knobs, "long_prefill_token_threshold"), _whole(knobs, "max_num_batched_tokens")
+    length = _whole(knobs, "max_model_len")
     if not chunk:
         return
+    if length is not None and chunk > length:
+        params = {"chunk": chunk, "max_model_len": length}
+        yield "long_prefill_token_threshold", Finding("chunk-beyond-context", "error", params)
     if knobs.get("enable_chunked_prefill") is False:
         yield "long_prefill_token_threshold", Finding("chunk-without-chunking", "warning", {"chunk": chunk})
     elif tokens is not None and chunk >= tokens:

@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from lab.engine.default_model import DEFAULT_MODEL
+from lab.engine.model_config import read_shape
 from lab.environment import ROOT, Environment
 from lab.findings import Finding
 
@@ -21,8 +22,9 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*(/[\w.\-]+)?")
 class ModelRef:
     """`path` is the folder (or file) on disk, None for a name that the engine fetches itself.
 
-    `tokenizer_dir` and `max_position_embeddings` are None where they are not on this disk; `problem` says why the
-    model cannot be served, None where nothing speaks against it.
+    `folder` is where its files lie, those of a cached name included. It, `tokenizer_dir` and
+    `max_position_embeddings` are None where they are not on this disk; `problem` says why the model cannot be served,
+    None where nothing speaks against it.
     """
 
     name: str
@@ -32,6 +34,7 @@ class ModelRef:
     tokenizer_dir: Path | None = None
     max_position_embeddings: int | None = None
     problem: Finding | None = None
+    folder: Path | None = None
 
     @property
     def argument(self) -> str:
@@ -82,8 +85,9 @@ def _on_disk(name: str, path: Path, source: ModelSource, served_name: str) -> Mo
         problem = Finding("model-folder-missing", "error", {"model": name, "folder": str(path)})
     elif path.is_dir() and not (path / "config.json").is_file():
         problem = Finding("model-folder-incomplete", "error", {"model": name, "folder": str(path)})
+    folder = path if path.exists() else None
     return ModelRef(
-        name, path, source, served_name, _tokenizer_dir(path), _context(path / "config.json"), problem
+        name, path, source, served_name, _tokenizer_dir(path), _context(path), problem, folder
     )  # fmt: skip
 
 
@@ -92,13 +96,21 @@ def _of_hub(name: str, variables: Mapping[str, str]) -> ModelRef:
     snapshot = _snapshot(name, variables)
     if snapshot is None:
         return ModelRef(name, None, "hub", name)
-    return ModelRef(name, None, "cache", name, _tokenizer_dir(snapshot), _context(snapshot / "config.json"))
+    return ModelRef(
+        name, None, "cache", name, _tokenizer_dir(snapshot), _context(snapshot), folder=snapshot
+    )  # fmt: skip
+
+
+def hub_cache_dir(variables: Mapping[str, str]) -> Path:
+    """Where downloads from the hub lie: the folder that its own library uses."""
+    named = variables.get("HF_HUB_CACHE") or variables.get("HUGGINGFACE_HUB_CACHE")
+    base = Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = Path(variables.get("HF_HOME") or base / "huggingface").expanduser()
+    return Path(named).expanduser() if named else home / "hub"
 
 
 def _snapshot(name: str, variables: Mapping[str, str]) -> Path | None:
-    home = Path(variables.get("HF_HOME") or Path.home() / ".cache" / "huggingface").expanduser()
-    cache = Path(variables.get("HF_HUB_CACHE") or home / "hub").expanduser()
-    folder = cache / f"models--{name.replace('/', '--')}"
+    folder = hub_cache_dir(variables) / f"models--{name.replace('/', '--')}"
     try:
         snapshot = folder / "snapshots" / (folder / "refs" / "main").read_text("ascii").strip()
     except (OSError, ValueError):
@@ -110,13 +122,9 @@ def _tokenizer_dir(folder: Path) -> Path | None:
     return folder if (folder / "tokenizer.json").is_file() else None
 
 
-def _context(config: Path) -> int | None:
+def _context(folder: Path) -> int | None:
     try:
-        table: Mapping[str, Any] = json.loads(config.read_text("utf-8"))
+        config = json.loads((folder / "config.json").read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    if not isinstance(table, dict):
-        return None
-    inner = table.get("text_config")
-    found = table.get("max_position_embeddings") or (inner or {}).get("max_position_embeddings")
-    return found if isinstance(found, int) else None
+    return read_shape(config).context_tokens if isinstance(config, dict) else None
