@@ -129,7 +129,7 @@ _WEIGHT = {
             "verdict-ttft",
             "verdict-tpot",
             "verdict-nobody-meets-slo",
-        )  # fmt: skip
+        )
     )
 }
 

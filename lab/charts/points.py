@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lab.metrics.compare import Verdict
 from lab.metrics.validity import spoils
+from lab.metrics.verdict import Verdict
 from lab.records.states import Target
 from lab.records.workload import Stage
 from lab.store.views import ExperimentView, MeasurementRow

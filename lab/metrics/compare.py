@@ -3,115 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
-from typing import Protocol
 
 import numpy as np
 
 from lab.findings import Param
 from lab.metrics.percentiles import Values, as_values, percentile
+from lab.metrics.quantities import METRICS, Metric, Side, metrics_of, throughput
 from lab.metrics.validity import P95_SAMPLES, spoils
+from lab.metrics.verdict import Comparable, Verdict
 from lab.records.plan import Slo
-from lab.records.states import Target
-from lab.records.summary import Mark, Summary
 from lab.records.workload import Stage
 
 FAILED_LIMIT_RATIO = 0.01
 LENGTH_LIMIT_RATIO = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A sentence as a code. `said` is False where it tells why nothing can be said."""
-
-    code: str
-    params: Mapping[str, Param]
-    said: bool = True
-
-
-class Comparable(Protocol):
-    """A measurement as the store hands it out."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def arm_id(self) -> int: ...
-    @property
-    def arm_name(self) -> str: ...
-    @property
-    def target(self) -> Target: ...
-    @property
-    def repeat(self) -> int: ...
-    @property
-    def stage(self) -> Stage: ...
-    @property
-    def summary(self) -> Summary: ...
-    @property
-    def marks(self) -> Sequence[Mark]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One arm in one stage: its repeats in order, the TTFT of all its requests pooled."""
-
-    name: str
-    repeats: Mapping[int, Comparable]
-    pooled_ttft_ms: Values = field(default_factory=lambda: np.empty(0))
-
-    @property
-    def summaries(self) -> list[Summary]:
-        return [row.summary for row in self.repeats.values()]
-
-    @property
-    def is_baseline(self) -> bool:
-        return next(iter(self.repeats.values())).target == "gateway"
-
-    @property
-    def estimated(self) -> bool:
-        return any(s.tokens_estimated for s in self.summaries)
-
-    @property
-    def interfered(self) -> bool:
-        return any(s.interference is not None for s in self.summaries)
-
-    @property
-    def few(self) -> bool:
-        return self.pooled_ttft_ms.size < P95_SAMPLES
-
-    @property
-    def mean_length(self) -> float | None:
-        """Tokens per whole answer; those that the end of a time window cut off would look shorter than they are."""
-        sums = [_answers_of(summary) for summary in self.summaries]
-        known = [each for each in sums if each is not None]
-        answers = sum(count for _, count in known)
-        return sum(tokens for tokens, _ in known) / answers if answers and len(known) == len(sums) else None
-
-
-def _answers_of(summary: Summary) -> tuple[float, float] | None:
-    """Tokens and number of the whole answers."""
-    rate, answers, wall_s = summary.completed_tokens_per_s, summary.requests_per_s, summary.wall_s
-    return None if rate is None or answers is None or wall_s is None else (rate * wall_s, answers * wall_s)
-
-
-@dataclass(frozen=True, slots=True)
-class _Metric:
-    """`better` turns a repeat's value into a figure that is larger where it is better, `pooled` that of all repeats.
-
-    `scale_ms` is the stretch of time that the value is made of, against which a client's delay counts. `shown_ms` is
-    what a sentence gives beside the ratio.
-    """
-
-    code: str
-    name: str
-    better: Callable[[Summary], float | None]
-    scale_ms: Callable[[Summary], float | None]
-    pooled: Callable[[_Side], float | None]
-    needs_equal_length: bool
-    needs_tokens: bool
-    needs_p95: bool = False
-    shown_ms: Callable[[_Side], float | None] | None = None
 
 
 def compare_arms(
@@ -139,7 +46,7 @@ def reference_arm(rows: Iterable[Comparable]) -> str | None:
     return ordered[0].arm_name if ordered else None
 
 
-def _judge_stage(sides: Sequence[_Side], slo: Slo | None) -> list[Verdict]:
+def _judge_stage(sides: Sequence[Side], slo: Slo | None) -> list[Verdict]:
     own = [side for side in sides if not side.is_baseline]
     reference = (own or sides)[0]
     verdicts = [verdict for arm in sides if arm is not reference for verdict in _compare(arm, reference)]
@@ -163,124 +70,26 @@ def _stage_key(row: Comparable) -> tuple[str, float]:
     return (row.stage.kind or "", row.stage.value or 0.0)
 
 
-def _sides(rows: Sequence[Comparable], ttft_ms: Mapping[int, Sequence[float] | Values]) -> list[_Side]:
+def _sides(rows: Sequence[Comparable], ttft_ms: Mapping[int, Sequence[float] | Values]) -> list[Side]:
     found: dict[int, dict[int, Comparable]] = {}
     for row in sorted(rows, key=lambda r: (r.arm_id, r.repeat)):
         found.setdefault(row.arm_id, {})[row.repeat] = row
     return [_side(repeats, ttft_ms) for repeats in found.values()]
 
 
-def _side(repeats: Mapping[int, Comparable], ttft_ms: Mapping[int, Sequence[float] | Values]) -> _Side:
+def _side(repeats: Mapping[int, Comparable], ttft_ms: Mapping[int, Sequence[float] | Values]) -> Side:
     samples = [as_values(ttft_ms[row.id]) for row in repeats.values() if row.id in ttft_ms]
     first = next(iter(repeats.values()))
-    return _Side(first.arm_name, repeats, np.concatenate(samples) if samples else np.empty(0))
+    return Side(first.arm_name, repeats, np.concatenate(samples) if samples else np.empty(0))
 
 
-def _throughput(side: _Side) -> float | None:
-    """Tokens of all repeats over the time of all repeats."""
-    tokens, walls = [s.output_tokens for s in side.summaries], [s.wall_s for s in side.summaries]
-    known = [(t, w) for t, w in zip(tokens, walls, strict=True) if t is not None and w]
-    return sum(t for t, _ in known) / sum(w for _, w in known) if len(known) == len(tokens) and known else None
-
-
-def _mean_speed(side: _Side) -> float | None:
-    """One over the mean TPOT of all requests: means, unlike percentiles, add up."""
-    parts = [(s.tpot_ms.mean, s.tpot_ms.n) for s in side.summaries if s.tpot_ms.mean is not None]
-    n = sum(count for _, count in parts)
-    return _inverse(sum(mean * count for mean, count in parts) / n) if n else None
-
-
-def _inverse(value: float | None) -> float | None:
-    return None if not value else 1 / value
-
-
-def _wall_ms(summary: Summary) -> float | None:
-    return None if summary.wall_s is None else summary.wall_s * 1000
-
-
-METRICS = (
-    _Metric(
-        "verdict-throughput",
-        "throughput",
-        better=lambda s: s.output_tokens_per_s,
-        scale_ms=_wall_ms,
-        pooled=_throughput,
-        needs_equal_length=True,
-        needs_tokens=True,
-    ),
-    _Metric(
-        "verdict-ttft",
-        "P95 TTFT",
-        better=lambda s: _inverse(s.ttft_ms.p95),
-        scale_ms=lambda s: s.ttft_ms.p95,
-        pooled=lambda side: _inverse(percentile(side.pooled_ttft_ms, 95)),
-        needs_equal_length=True,
-        needs_tokens=False,
-        needs_p95=True,
-    ),
-    _Metric(
-        "verdict-tpot",
-        "TPOT",
-        better=lambda s: _inverse(s.tpot_ms.mean),
-        scale_ms=lambda s: s.e2e_ms.mean,
-        pooled=_mean_speed,
-        needs_equal_length=False,
-        needs_tokens=True,
-    ),
-)
-
-
-def _stall_ms(side: _Side) -> float | None:
-    """The longest of all repeats; None as soon as one has none."""
-    stalls = [None if s.interference is None else s.interference.longest_stall_ms for s in side.summaries]
-    known = [stall for stall in stalls if stall is not None]
-    return max(known) if known and len(known) == len(stalls) else None
-
-
-def _intruder_ttft_ms(side: _Side) -> float | None:
-    """The mean of the long prompts of all repeats: there are too few of them for a percentile."""
-    parts = [s.interference.intruder_ttft_ms for s in side.summaries if s.interference is not None]
-    n = sum(part.n for part in parts)
-    return sum((part.mean or 0) * part.n for part in parts) / n if n else None
-
-
-# Steady answers with long prompts thrown in: TTFT of both kinds together would say nothing of either.
-INTERFERENCE_METRICS = (
-    _Metric(
-        "verdict-stall",
-        "longest stall",
-        better=lambda s: None if s.interference is None else _inverse(s.interference.longest_stall_ms),
-        scale_ms=lambda s: None if s.interference is None else s.interference.longest_stall_ms,
-        pooled=lambda side: _inverse(_stall_ms(side)),
-        needs_equal_length=False,
-        needs_tokens=False,
-        shown_ms=_stall_ms,
-    ),
-    _Metric(
-        "verdict-intruder-ttft",
-        "TTFT of long prompts",
-        better=lambda s: None if s.interference is None else _inverse(s.interference.intruder_ttft_ms.mean),
-        scale_ms=lambda s: None if s.interference is None else s.interference.intruder_ttft_ms.mean,
-        pooled=lambda side: _inverse(_intruder_ttft_ms(side)),
-        needs_equal_length=False,
-        needs_tokens=False,
-        shown_ms=_intruder_ttft_ms,
-    ),
-    METRICS[2],
-)
-
-
-def _metrics_of(*sides: _Side) -> Sequence[_Metric]:
-    return INTERFERENCE_METRICS if any(side.interfered for side in sides) else METRICS
-
-
-def _compare(arm: _Side, other: _Side) -> list[Verdict]:
+def _compare(arm: Side, other: Side) -> list[Verdict]:
     """One pair: a single reason where it holds for all metrics, otherwise metric by metric."""
     names: dict[str, Param] = {"arm": arm.name, "other": other.name}
     reason = _not_comparable(arm, other, names)
     if reason is not None:
         return [reason]
-    metrics = _metrics_of(arm, other)
+    metrics = metrics_of(arm, other)
     return [verdict for metric in metrics if (verdict := _judge(metric, arm, other, names)) is not None]
 
 
@@ -288,7 +97,7 @@ def _cannot(code: str, names: Mapping[str, Param], **params: Param) -> Verdict:
     return Verdict(code, {**names, **params}, said=False)
 
 
-def _not_comparable(arm: _Side, other: _Side, names: Mapping[str, Param]) -> Verdict | None:
+def _not_comparable(arm: Side, other: Side, names: Mapping[str, Param]) -> Verdict | None:
     for side in (arm, other):
         failed = sum(sum(s.failed.values()) for s in side.summaries)
         requests = sum(s.requests for s in side.summaries)
@@ -303,7 +112,7 @@ def _not_comparable(arm: _Side, other: _Side, names: Mapping[str, Param]) -> Ver
     return None
 
 
-def _judge(metric: _Metric, arm: _Side, other: _Side, names: Mapping[str, Param]) -> Verdict | None:
+def _judge(metric: Metric, arm: Side, other: Side, names: Mapping[str, Param]) -> Verdict | None:
     reason = _metric_not_comparable(metric, arm, other, names)
     if reason is not None:
         return reason
@@ -322,7 +131,7 @@ def _judge(metric: _Metric, arm: _Side, other: _Side, names: Mapping[str, Param]
     return Verdict(metric.code, {**params, "ratio": _shown(ratio), "low": _shown(low), "high": _shown(high)})
 
 
-def _metric_not_comparable(metric: _Metric, arm: _Side, other: _Side, names: Mapping[str, Param]) -> Verdict | None:
+def _metric_not_comparable(metric: Metric, arm: Side, other: Side, names: Mapping[str, Param]) -> Verdict | None:
     lengths = (arm.mean_length, other.mean_length)
     if metric.needs_equal_length and _differ(*lengths):
         mean, other_mean = (None if length is None else round(length, 1) for length in lengths)
@@ -346,7 +155,7 @@ def _differ(length: float | None, other: float | None) -> bool:
     return abs(length - other) > LENGTH_LIMIT_RATIO * max(length, other)
 
 
-def _ratios_per_repeat(metric: _Metric, arm: _Side, other: _Side) -> list[float]:
+def _ratios_per_repeat(metric: Metric, arm: Side, other: Side) -> list[float]:
     """Empty as soon as one repeat has no value, or the pooled figure cannot be had."""
     if metric.pooled(arm) is None or metric.pooled(other) is None:
         return []
@@ -365,7 +174,7 @@ def _shown_limit(limit_ms: float) -> float | int:
     return int(limit_ms) if limit_ms.is_integer() else limit_ms
 
 
-def _winner(sides: Sequence[_Side], limit_ms: float) -> list[Verdict]:
+def _winner(sides: Sequence[Side], limit_ms: float) -> list[Verdict]:
     """One sentence naming the arm to take under the SLO, where all could be judged and the gap is clear.
 
     The gateway is a baseline, nothing that could be taken.
@@ -382,15 +191,15 @@ def _winner(sides: Sequence[_Side], limit_ms: float) -> list[Verdict]:
             "ttft_p95_ms": round(p95[nearest] or 0),
         }
         return [Verdict("verdict-nobody-meets-slo", params)]
-    keeping.sort(key=lambda side: _throughput(side) or 0, reverse=True)
-    best, rate = keeping[0], _throughput(keeping[0])
+    keeping.sort(key=lambda side: throughput(side) or 0, reverse=True)
+    best, rate = keeping[0], throughput(keeping[0])
     if rate is None or any(not _clearly_faster(best, rival) for rival in keeping[1:]):
         return []
     params = {"arm": best.name, "limit_ms": _shown_limit(limit_ms), "tokens_per_s": _shown(rate)}
     return [Verdict("verdict-winner", {**params, "ttft_p95_ms": round(p95[best.name] or 0)})]
 
 
-def _clearly_faster(best: _Side, rival: _Side) -> bool:
+def _clearly_faster(best: Side, rival: Side) -> bool:
     if _metric_not_comparable(METRICS[0], best, rival, {}) is not None:
         return False
     ratios = _ratios_per_repeat(METRICS[0], best, rival)

@@ -136,8 +136,8 @@ _TABLE = (
         "What reading a long prompt costs those who are being answered. Chunked prefill is for making it smaller.",
     ),
     Metric(
-        "intruder_ttft_ms", "TTFT of long prompts", "ms", "mean of first chunk - scheduled moment over the long prompts",
-        "client clock",
+        "intruder_ttft_ms", "TTFT of long prompts", "ms",
+        "mean of first chunk - scheduled moment over the long prompts", "client clock",
         "How long the long prompts wait for their first token while others are being answered: what chunked prefill "
         "costs.",
     ),

@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 
 from lab.findings import Param
-from lab.metrics.compare import Comparable, Verdict
 from lab.metrics.percentiles import Values, as_values
 from lab.metrics.validity import spoils
+from lab.metrics.verdict import Comparable, Verdict
 
 Growth = Literal["linear", "flat", "more", "less"]
 LEAST_LENGTHS = 4

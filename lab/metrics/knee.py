@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from lab.findings import Param
-from lab.metrics.compare import Comparable, Verdict
 from lab.metrics.pool import add_up
 from lab.metrics.validity import spoils
+from lab.metrics.verdict import Comparable, Verdict
 from lab.records.summary import Summary
 
 GROWTH_RATIO = 1.1

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lab.findings import Param
-from lab.metrics.compare import Comparable, Verdict
 from lab.metrics.pool import mean_of_all
+from lab.metrics.verdict import Comparable, Verdict
 
 Dominating = Literal["prefill", "decode", "neither"]
 EVEN_RATIO = 0.05

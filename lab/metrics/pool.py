@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lab.metrics.compare import Comparable
 from lab.metrics.percentiles import Values, as_values, distribution
+from lab.metrics.verdict import Comparable
 from lab.records.states import Target
 from lab.records.summary import Distribution, Summary
 from lab.records.workload import Stage

@@ -1,6 +1,6 @@
 """The database: the only place with ORM objects."""
 
-from lab.metrics.compare import Verdict
+from lab.metrics.verdict import Verdict
 from lab.store.baselines import list_baselines
 from lab.store.config_saves import (
     count_config_saves,

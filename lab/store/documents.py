@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.metrics.compare import Verdict
 from lab.metrics.growth import Fit, LadderFit
+from lab.metrics.verdict import Verdict
 from lab.records.summary import Summary
 from lab.store.views import ExperimentView, MeasurementRow, TrialRow
 

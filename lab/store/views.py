@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from lab.configs.changes import ChangedValue
-from lab.metrics.compare import Verdict
 from lab.metrics.growth import LadderFit
 from lab.metrics.pool import PooledArm
+from lab.metrics.verdict import Verdict
 from lab.records.plan import Arm, Experiment
 from lab.records.states import ExperimentState, IntentKind, LaunchState, SaveSource, Target, TrialState
 from lab.records.summary import Mark, Summary

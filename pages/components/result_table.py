@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from lab.metrics.compare import Verdict
 from lab.metrics.pool import PooledArm, PooledInterference
+from lab.metrics.verdict import Verdict
 from lab.records.workload import Stage
 from lab.store import MeasurementRow
 from pages.components.i18n import N_, _, word

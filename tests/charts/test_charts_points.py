@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lab.charts import cache_points, cache_use, knees, ladder_points, throughput_ttft_points
 from lab.charts.points import wants_log_axis
-from lab.metrics.compare import Verdict
+from lab.metrics.verdict import Verdict
 from lab.records.plan import Arm
 from lab.records.summary import Mark
 from lab.records.workload import Stage, Workload

@@ -8,7 +8,7 @@ import pytest
 
 from lab.messages import messages, word
 from lab.metrics import compare_arms, pool_arms, reference_arm
-from lab.metrics.compare import Verdict
+from lab.metrics.verdict import Verdict
 from lab.records.plan import Slo
 from lab.records.request import RequestRecord
 from lab.records.states import Target
