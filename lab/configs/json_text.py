@@ -45,17 +45,33 @@ class JsonDocument:
         member = parent.member(path[-1])
         return None if member is None else position(self.text, member.key_start)
 
+    def literal(self, path: Path) -> str | None:
+        """The value as it is spelled; None where there is none."""
+        node = self.root.find(path)
+        return None if node is None else self.text[node.start : node.end]
+
     def leaves(self) -> Iterator[tuple[tuple[str, ...], object]]:
         """Every value that is no object, with its path; a list is one value."""
         yield from _leaves(self.root, ())
 
-    def set(self, path: Path, value: object) -> JsonDocument:
+    def span(self, path: Path) -> tuple[int, int] | None:
+        """From the key's first character to the value's last; None where there is none."""
+        parent = self.root.find(path[:-1]) if path else None
+        if parent is None or isinstance(path[-1], int):
+            node = self.root.find(path)
+            return None if node is None else (node.start, node.end)
+        member = parent.member(path[-1])
+        return None if member is None else (member.key_start, member.node.end)
+
+    def set(self, path: Path, value: object, literal: str | None = None) -> JsonDocument:
+        """The document with that value, spelled as `literal` where one is given."""
         node = self.root.find(path)
-        if node is not None:
-            if same_value(node.value, value):
-                return self
-            return self._replaced(node.start, node.end, render(value))
-        return self._inserted(path, value)
+        if node is None:
+            added = self._inserted(path, value)
+            return added if literal is None or added.literal(path) == literal else added.set(path, None, literal)
+        if literal is None and same_value(node.value, value):
+            return self
+        return self._replaced(node.start, node.end, literal or render(value))
 
     def remove(self, path: Path) -> JsonDocument:
         parent = self.root.find(path[:-1])

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from lab.configs.dialects import DIALECTS, engine_args_place, recognised
 from lab.configs.documents import Document, open_document
 from lab.configs.gateway import GatewayConfig, gateway_config
 from lab.configs.knob_values import coerced
@@ -35,7 +36,6 @@ from lab.records.workload import Scalar, Workload
 
 SETTINGS_FILE = "settings.json"
 CONFIG_FILE = "config.toml"
-_ARTICLE_3_TABLES = ("kv_cache", "batching", "model", "decode", "prefill")
 _NOT_REQUEST_FIELDS = ("request_model", "stream", "max_tokens")
 _NOT_ENGINE = ("host",)
 
@@ -73,8 +73,19 @@ class ConfigPair:
 
     @property
     def dialect(self) -> Dialect:
-        """The article in whose form the files are: in article 3's, config.toml is the engine's side."""
-        return 3 if any(self.config.has((table,)) for table in _ARTICLE_3_TABLES) else 1
+        """The article in whose form the engine's side is: in article 3's, config.toml is that side."""
+        return self.file_dialect("config")
+
+    def file_dialect(self, file: File) -> Dialect:
+        """The form of one file by its own content, else by the other's; article 1's where neither tells."""
+        settings = recognised(self.settings_text, self.settings_file, "settings")
+        config = recognised(self.config_text, self.config_file, "config")
+        return ((settings or config) if file == "settings" else (config or settings)) or 1
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the two files have different forms, so that one side is there twice and the other is missing."""
+        return self.file_dialect("settings") != self.file_dialect("config")
 
     def document(self, file: File) -> Document:
         return self.settings if file == "settings" else self.config
@@ -85,7 +96,7 @@ class ConfigPair:
         for name, value in self._engine_args().items():
             found.setdefault(name, value)
         for switch in switches().values():
-            if any(self._get(place) is False for place in switch.places.get(self.dialect, ())):
+            if any(self._get(place) is False for place in self._in_form(switch.places)):
                 found.update(switch.when_false)
         return found
 
@@ -150,6 +161,10 @@ class ConfigPair:
             config = config.remove(path) if plain is None else config.set(path, plain)
         return replace(self, config_text=config.text)
 
+    def takes(self, name: str) -> bool:
+        """Whether the files have a place for a knob: the lab's own keys do not all exist in both forms."""
+        return bool(self._places(settable_knob(name, self.dialect)))
+
     def _without(self, knob: Knob) -> ConfigPair:
         pair, place = self, self._standing(knob)
         while place is not None:
@@ -167,12 +182,12 @@ class ConfigPair:
         knob = settable_knob(name, self.dialect)
         if value is None:
             return self._without(knob)
-        place = self._standing(knob) or knob.places_in(self.dialect)[0]
+        place = self._standing(knob) or self._home(knob)
         refuse_secret(place.path[-1], value)
         pair = self._put(place, coerced(knob, value))
         for other in switches().values():
             if knob.name in other.when_false and value != other.when_false[knob.name]:
-                pair = pair._switched_on(other.places.get(self.dialect, ()))
+                pair = pair._switched_on(self._in_form(other.places))
         return pair
 
     def _switched_on(self, places: tuple[Place, ...]) -> ConfigPair:
@@ -189,8 +204,22 @@ class ConfigPair:
 
     def _standing(self, knob: Knob) -> Place | None:
         """Where the knob's value stands now: the first of its places that is filled, else its flag's."""
-        places = (*knob.places_in(self.dialect), *flag_knob(knob.name).places_in(self.dialect))
+        places = (*self._places(knob), *self._places(flag_knob(knob.name)))
         return next((place for place in places if self._get(place) is not None), None)
+
+    def _home(self, knob: Knob) -> Place:
+        """Where a knob is put that the files do not set yet."""
+        places = (*self._places(knob), *flag_knob(knob.name).places_in(self.dialect))
+        return places[0]
+
+    def _places(self, knob: Knob) -> tuple[Place, ...]:
+        return self._in_form({dialect: knob.places_in(dialect) for dialect in DIALECTS})
+
+    def _in_form(self, places: Mapping[Dialect, tuple[Place, ...]]) -> tuple[Place, ...]:
+        """Those that stand in a file of the same form; the engine's side first."""
+        order: tuple[Dialect, ...] = DIALECTS if self.dialect == 1 else DIALECTS[::-1]
+        found = [place for each in order for place in places.get(each, ()) if self.file_dialect(place.file) == each]
+        return tuple(dict.fromkeys(found))
 
     def _get(self, place: Place) -> object:
         return self.document(place.file).get(place.path)
@@ -204,10 +233,12 @@ class ConfigPair:
         return found
 
     def _engine_args(self) -> dict[str, Scalar]:
-        table = self.document("settings" if self.dialect == 1 else "config").get(("engine", "args"))
-        if not isinstance(table, dict):
-            return {}
-        return {key.replace("-", "_"): _scalar(value) for key, value in table.items() if value is not None}
+        found: dict[str, Scalar] = {}
+        for place in self._in_form({dialect: (engine_args_place(dialect),) for dialect in DIALECTS}):
+            table = self._get(place)
+            if isinstance(table, dict):
+                found |= {key.replace("-", "_"): _scalar(value) for key, value in table.items() if value is not None}
+        return found
 
 
 def read_pair(config_dir: Path) -> ConfigPair:

@@ -12,6 +12,11 @@ _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\{env:([A-Za-z_][A-Za
 LOOKS_SECRET = re.compile(r"\bsk-[A-Za-z0-9_\-]{8,}|\bhf_[A-Za-z0-9]{20,}|\b(?:gsk|ghp)_[A-Za-z0-9]{20,}")
 _SURELY_SECRET = re.compile(r"\bsk-[A-Za-z0-9_\-]{16,}")
 _ASSIGNED = re.compile(r"""(?i)((?:api_?key|hf_token|secret|password)["']?\s*[=:]\s*)(["'])([^"'\n]+)(["'])""")
+_PASTED = re.compile(r"(?<![a-z])(?:sk-|hf_|gsk_|ghp_)[^\s,;\"'`}\])]{4,}|(?<=Bearer )\s*[^\s$\"'`{]{8,}")
+_PASTED_VALUE = re.compile(
+    r"""(?i)(?:api_?key|hf_token|secret|password|authorization)["'`]?\s*[=:]?\s*["'`]?"""
+    r"""(?![$_]|os\.environ|\{env|[A-Z_]+\b)([^\s,;"'`}\])\u3000-\u9fff]{6,})"""
+)
 MASK = "***"
 
 
@@ -61,6 +66,12 @@ def mask_assigned(text: str, mask: str) -> str:
         return match.group() if _PLACEHOLDER.search(value) else f"{before}{opening}{mask}{closing}"
 
     return _ASSIGNED.sub(without_value, text)
+
+
+def blanked(text: str) -> str:
+    """Pasted text with what may be a key replaced by as many `*`, so that offsets stay; rather too much than a key."""
+    text = _PASTED.sub(lambda match: "*" * len(match.group()), text)
+    return _PASTED_VALUE.sub(lambda match: match.group()[: -len(match.group(1))] + "*" * len(match.group(1)), text)
 
 
 def lines_with_keys(text: str) -> list[int]:

@@ -56,17 +56,28 @@ class TomlDocument:
         header = self.scan.headers.get(path)
         return None if header is None else position(self.text, header.start)
 
+    def literal(self, path: Path) -> str | None:
+        """The value as it is spelled; None where there is none, or where its table is not written as one value."""
+        entry = self.scan.entries.get(path)
+        return None if entry is None else self.text[entry.value_start : entry.value_end]
+
     def leaves(self) -> Iterator[tuple[tuple[str, ...], object]]:
         """Every value that is no table, with its path; a list is one value."""
         yield from _leaves(self.data, ())
 
-    def set(self, path: Path, value: object) -> TomlDocument:
+    def span(self, path: Path) -> tuple[int, int] | None:
+        """From the key's first character to the value's last; None where nothing is written as one value."""
+        entry = self.scan.entries.get(path)
+        return None if entry is None else (entry.key_start, entry.value_end)
+
+    def set(self, path: Path, value: object, literal: str | None = None) -> TomlDocument:
+        """The document with that value, spelled as `literal` where one is given."""
         entry = self.scan.entries.get(path)
         if entry is None:
-            return self._inserted(path, value)
+            return self._inserted(path, literal or render(value))
         if same_value(self.get(path), value):
             return self
-        return self._replaced(entry.value_start, entry.value_end, render(value))
+        return self._replaced(entry.value_start, entry.value_end, literal or render(value))
 
     def remove(self, path: Path) -> TomlDocument:
         """Takes the key's line away with its comment; inside braces only the key and its comma."""
@@ -84,8 +95,8 @@ class TomlDocument:
     def _replaced(self, start: int, end: int, new: str) -> TomlDocument:
         return open_toml(self.text[:start] + new + self.text[end:], self.file)
 
-    def _inserted(self, path: Path, value: object) -> TomlDocument:
-        table, key = path[:-1], f"{_key(path[-1])} = {render(value)}"
+    def _inserted(self, path: Path, literal: str) -> TomlDocument:
+        table, key = path[:-1], f"{render_key(path[-1])} = {literal}"
         braces = self.scan.entries.get(table)
         if braces is not None:
             return self._into_braces(braces, key)
@@ -94,7 +105,7 @@ class TomlDocument:
             return self._after(lines[-1], key)
         dotted = [entry for entry in self.scan.entries.values() if not entry.inline and entry.path[:-1] == table]
         if table and dotted:
-            prefix = ".".join(_key(part) for part in table[len(dotted[-1].table) :])
+            prefix = ".".join(render_key(part) for part in table[len(dotted[-1].table) :])
             return self._after(dotted[-1], f"{prefix}.{key}")
         header = self.scan.headers.get(table)
         if header is not None:
@@ -136,7 +147,7 @@ class TomlDocument:
         return max(start, 1) if self.text.startswith(BOM) else start
 
     def _new_table(self, table: Path, key: str) -> TomlDocument:
-        end, name = line_end_of(self.text), ".".join(_key(part) for part in table)
+        end, name = line_end_of(self.text), ".".join(render_key(part) for part in table)
         body = self.text.removeprefix(BOM)
         gap = "" if not body else end if body.endswith("\n") else end + end
         last = end if not body or body.endswith("\n") else ""
@@ -157,7 +168,7 @@ def render(value: object) -> str:
     return tomlkit.item(value).as_string()
 
 
-def _key(part: str | int) -> str:
+def render_key(part: str | int) -> str:
     name = str(part)
     return name if _BARE.fullmatch(name) else render(name)
 
