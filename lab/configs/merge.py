@@ -121,6 +121,10 @@ def _merged_file(
     return merged
 
 
+def _text(pair: ConfigPair, file: File) -> str:
+    return pair.settings_text if file == "settings" else pair.config_text
+
+
 def _by_key(
     file: File,
     documents: list[Document],
