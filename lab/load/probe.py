@@ -185,13 +185,13 @@ class _Prober:
         timeout = httpx.Timeout(LIST_TIMEOUT_S if body is None else ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
         try:
             with (
-                httpx.Client(proxy=_proxy(route), trust_env=False, timeout=timeout) as client,
+                httpx.Client(proxy=httpx_proxy(route), trust_env=False, timeout=timeout) as client,
                 client.stream(method, url, headers=self._headers(), json=body) as response,
             ):
                 kept.extend((time.monotonic_ns(), read) for read in response.iter_bytes())
                 return _Answer(response.status_code, dict(response.headers), b"".join(read for _, read in kept))
         except httpx.HTTPError as reason:
-            return _classify(reason, route, url)
+            return classify_transport(reason, route, url)
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._key}"} if self._key else {}
@@ -279,14 +279,16 @@ def _judged(report: ProbeReport, record: RequestRecord) -> ProbeReport:
     )
 
 
-def _proxy(route: Route) -> httpx.Proxy | None:
+def httpx_proxy(route: Route) -> httpx.Proxy | None:
+    """The proxy of a route as httpx takes it; None for the direct way."""
     if route.proxy is None:
         return None
     headers = {"Proxy-Authorization": route.authorization} if route.authorization else None
     return httpx.Proxy(f"http://{route.proxy.authority}", headers=headers)
 
 
-def _classify(reason: httpx.HTTPError, route: Route, url: str) -> tuple[RequestFailure, str]:
+def classify_transport(reason: httpx.HTTPError, route: Route, url: str) -> tuple[RequestFailure, str]:
+    """The failure class of a call that never got its answer, with one line."""
     said = str(reason) or type(reason).__name__
     where = httpx.URL(url).netloc.decode()
     if isinstance(reason, httpx.ProxyError) or (route.proxy is not None and isinstance(reason, httpx.ConnectError)):
