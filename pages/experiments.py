@@ -9,7 +9,7 @@ from lab.findings import LabError
 from pages.components.context import environment, errors_as_messages, get_store, header, live, show_findings
 from pages.components.experiment_builder import builder
 from pages.components.experiment_presets import presets
-from pages.components.experiment_preview import QUEUED
+from pages.components.experiment_preview import queued_message
 from pages.components.frame import link_to
 from pages.components.i18n import _
 from pages.components.pair_panel import checked, finding_lines, short_names
@@ -19,7 +19,7 @@ from pages.components.runner import runner_button, runner_line, runner_seen
 
 def page() -> None:
     header(_("Experiments"), _("Compare settings by measuring them: pick a ready-made experiment, or build your own."))
-    _queued_message()
+    queued_message()
     _queue()
     try:
         pair = short_names(read_pair(environment().config_dir))
@@ -46,23 +46,6 @@ def _pair_errors(pair: ConfigPair) -> None:
             st.markdown(f"**{_('The config pair has errors, so nothing can be queued.')}**")
             finding_lines(errors)
             link_to("configs", _("Put the configs right"))
-
-
-def _queued_message() -> None:
-    """What the last press of a queue button came to."""
-    outcome = st.session_state.pop(QUEUED, None)
-    if outcome is None:
-        return
-    number, is_new = outcome
-    if is_new:
-        st.success(_("Queued as experiment {id}. You may close this page; it runs on.").format(id=number))
-    else:
-        st.info(
-            _("This very experiment is in the queue already, as number {id}; it was not queued twice.").format(
-                id=number
-            )
-        )
-    link_to("results", _("See its results"), experiment=number)
 
 
 @live(2)

@@ -12,6 +12,7 @@ from lab.plan import plan_trials, stages
 from lab.records.plan import Arm, Experiment
 from lab.store import Store, list_experiments
 from pages.components.context import host_name
+from pages.components.frame import link_to
 from pages.components.i18n import _, ngettext, word_finding
 from pages.components.knob_field import spelled
 from pages.components.markdown import plain_markdown
@@ -21,6 +22,23 @@ from pages.components.status import duration, target_word
 from pages.components.workload_form import workload_sentence
 
 QUEUED = "experiments:queued"
+
+
+def queued_message() -> None:
+    """What the last press of a queue button came to; once."""
+    outcome = st.session_state.pop(QUEUED, None)
+    if outcome is None:
+        return
+    number, is_new = outcome
+    if is_new:
+        st.success(_("Queued as experiment {id}. You may close this page; it runs on.").format(id=number))
+    else:
+        st.info(
+            _("This very experiment is in the queue already, as number {id}; it was not queued twice.").format(
+                id=number
+            )
+        )
+    link_to("results", _("See its results"), experiment=number)
 
 
 def preview(store: Store, experiment: Experiment) -> None:

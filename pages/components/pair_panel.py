@@ -1,4 +1,4 @@
-"""What a change of the config pair would do: the diff to disk, what is wrong with it, saving it."""
+"""What a change of the config pair would do: the diff to disk, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from lab.configs.checks import check_pair
-from lab.configs.pair import ConfigPair, diff_pair, write_pair
+from lab.configs.checks import check_pair, parse_errors
+from lab.configs.pair import ConfigPair, diff_pair
 from lab.findings import Finding, LabError
-from pages.components.context import show_findings
 from pages.components.i18n import _, ngettext, word_finding
 from pages.components.markdown import plain_markdown
 
@@ -43,25 +42,29 @@ def changes_panel(base: ConfigPair, current: ConfigPair) -> str:
     return diff
 
 
-def findings_panel(findings: tuple[Finding, ...]) -> None:
-    """Every finding with its file and line, errors first."""
-    st.subheader(_("Checks"), anchor=False)
-    if not findings:
-        st.markdown(f":green[:material/check:] {_('Nothing is wrong with these two files.')}")
-        return
-    finding_lines(findings)
-
-
 def finding_lines(findings: Sequence[Finding]) -> None:
     """One line for each finding, errors first."""
-    for finding in sorted(findings, key=lambda each: list(_ICONS).index(each.severity)):
+    for finding in in_order(findings):
         st.markdown(f"{_ICONS[finding.severity]} {plain_markdown(word_finding(finding))}")
 
 
-def new_errors(base: tuple[Finding, ...], current: tuple[Finding, ...]) -> int:
-    """How many errors a change brings that were not there before."""
-    counts = [sum(each.severity == "error" for each in findings) for findings in (base, current)]
-    return max(0, counts[1] - counts[0])
+def in_order(findings: Sequence[Finding]) -> list[Finding]:
+    """Errors first."""
+    return sorted(findings, key=lambda each: list(_ICONS).index(each.severity))
+
+
+def fresh_errors(base: ConfigPair, current: ConfigPair) -> tuple[Finding, ...]:
+    """The errors that a change brings. Those that only show since a broken file can be read again are not its own."""
+    before, after = ([each for each in checked(pair) if each.severity == "error"] for pair in (base, current))
+    if parse_errors(base):
+        return tuple(after) if parse_errors(current) and len(after) > len(before) else ()
+    known = [_kind(each) for each in before]
+    return tuple(each for each in after if _kind(each) not in known)
+
+
+def _kind(finding: Finding) -> tuple[object, ...]:
+    """What a finding is about, without its place: a line that moved is no new finding."""
+    return (finding.code, *sorted(finding.params.items()))
 
 
 def of_the_pair(finding: Finding, pair: ConfigPair) -> bool:
@@ -75,13 +78,3 @@ def checked(pair: ConfigPair) -> tuple[Finding, ...]:
         return check_pair(pair)
     except LabError as problem:
         return problem.findings
-
-
-def save(config_dir: Path, base: ConfigPair, current: ConfigPair) -> bool:
-    """Write what changed; False, with the reason on the page, where that was not possible."""
-    try:
-        write_pair(config_dir, base, current)
-    except LabError as problem:
-        show_findings(problem.findings)
-        return False
-    return True

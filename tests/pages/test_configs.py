@@ -191,6 +191,7 @@ def test_a_broken_file_is_repaired_on_the_page(put: Put, open_page: Callable[...
     field(app.text_area, "configs/config.toml").set_value('[workload]\nkind = "burst"\nrequests = 3\n').run()
     press(fine(app), "Save")
     assert tomllib.loads((folder / "config.toml").read_text()) == {"workload": {"kind": "burst", "requests": 3}}
+    fine(app).segmented_control[0].set_value("form").run()
     assert field(fine(app).number_input, SEQUENCES).value == 32
 
 

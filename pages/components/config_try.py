@@ -1,0 +1,138 @@
+"""Try this: an experiment of the draft against what is on disk or any version, with a ready-made workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from lab.configs.experiment_file import Preset, list_presets, read_experiment
+from lab.configs.pair import ConfigPair
+from lab.findings import Finding, LabError
+from lab.records.plan import Experiment
+from lab.records.workload import Scalar
+from lab.store import ConfigSaveRow, Store, list_config_saves, stored_pair
+from pages.components.config_changes import version_title
+from pages.components.context import environment, host_name
+from pages.components.experiment_builder import built
+from pages.components.experiment_preview import arm_lines, preview, queue_button, queued_message
+from pages.components.i18n import _
+from pages.components.knob_field import spelled
+from pages.components.pair_panel import finding_lines, of_the_pair
+
+_OLDER = 20
+_FIRST_PRESET = "batching"
+_NAMED = 3
+_NOT_TRIED = ("port", "host")
+Against = tuple[str, ConfigPair]
+
+
+def try_panel(store: Store, base: ConfigPair, current: ConfigPair) -> None:
+    """Draw the choice, what would be run, and the button that queues it. The draft need not be saved for it."""
+    queued_message()
+    others = _others(store, base, current)
+    if not others:
+        st.caption(_("Change a knob, or bring a version back: then the two can be measured against each other."))
+        return
+    presets = {preset.path.stem: preset for preset in list_presets(environment().config_dir)}
+    number = st.selectbox(
+        _("Against"),
+        range(len(others)),
+        format_func=lambda place: others[place][0],
+        key="configs:try:against",
+    )
+    chosen = st.selectbox(
+        _("Load of the ready-made experiment"),
+        sorted(presets, key=lambda stem: stem != _FIRST_PRESET),
+        format_func=lambda stem: _(presets[stem].name),
+        key="configs:try:load",
+    )
+    if chosen is None:
+        return
+    name, other = others[number or 0]
+    try:
+        experiment, findings = comparison(name, other, current, presets[chosen])
+    except LabError as problem:
+        experiment, findings = None, problem.findings
+    if experiment is not None:
+        preview(store, experiment)
+        st.markdown(arm_lines(experiment.arms))
+    finding_lines([each for each in findings if not of_the_pair(each, current)])
+    queue_button(experiment, findings, "configs:try:queue", _("Queue this comparison"))
+
+
+def comparison(
+    name: str, other: ConfigPair, current: ConfigPair, preset: Preset
+) -> tuple[Experiment | None, tuple[Finding, ...]]:
+    """Two arms that differ in nothing but the knobs in which the two pairs differ. Raises `LabError`."""
+    model, found = read_experiment(preset.path.read_text("utf-8"), str(preset.path), current)
+    if model is None:
+        return None, found
+    old, new = tried_knobs(other), tried_knobs(current)
+    differing = [knob for knob in dict.fromkeys((*old, *new)) if old.get(knob) != new.get(knob)]
+    # a knob that one side leaves to the engine stands in neither file: the other side's arm sets it
+    common = other.with_knobs({knob: None for knob in differing if knob not in new})
+    arms = (
+        {"name": name, "set": {knob: old[knob] for knob in differing if knob not in new}},
+        {"name": _("what is being edited"), "set": {knob: new[knob] for knob in differing if knob in new}},
+    )
+    return built(_data(model, arms, differing, old, new), common)
+
+
+def tried_knobs(pair: ConfigPair) -> dict[str, Scalar]:
+    """The knobs whose change can be measured: the engine's and the requests'."""
+    knobs = {**pair.engine_knobs(), **pair.request_fields()}
+    return {name: value for name, value in knobs.items() if name not in _NOT_TRIED}
+
+
+def _others(store: Store, base: ConfigPair, current: ConfigPair) -> list[Against]:
+    """What the draft can be measured against: the files on disk, and versions with other knobs."""
+    knobs = tried_knobs(current)
+    found: list[Against] = []
+    if _knobs_of(base) not in (None, knobs):
+        found.append((_("as on disk"), base))
+    for row in list_config_saves(store, environment().config_dir, host=host_name(), limit=_OLDER):
+        pair = _of_version(store, row)
+        if pair != base and _knobs_of(pair) not in (None, knobs):
+            found.append((_("version {title}").format(title=version_title(row)), pair))
+    return found
+
+
+def _of_version(store: Store, row: ConfigSaveRow) -> ConfigPair:
+    return stored_pair(store, row.config_hash)
+
+
+def _knobs_of(pair: ConfigPair) -> dict[str, Scalar] | None:
+    try:
+        return tried_knobs(pair)
+    except LabError:
+        return None
+
+
+def _data(
+    model: Experiment,
+    arms: Sequence[Mapping[str, Any]],
+    differing: Sequence[str],
+    old: Mapping[str, Scalar],
+    new: Mapping[str, Scalar],
+) -> dict[str, Any]:
+    """As an experiment file would say it."""
+    changes = ", ".join(f"{knob} {_word(old.get(knob))} → {_word(new.get(knob))}" for knob in differing[:_NAMED])
+    more = "" if len(differing) <= _NAMED else " …"
+    workload = {key: value for key, value in model.workload.model_dump(exclude_none=True).items() if value != ()}
+    return {
+        "name": _("Try {changes}").format(changes=changes + more),
+        "question": _("What does this change of the configs bring, and what does it cost?"),
+        "repeats": max(2, model.repeats),
+        "order": model.order,
+        "seed": model.seed,
+        "workload": workload,
+        "slo": model.slo.model_dump(exclude_none=True),
+        "limits": model.limits.model_dump(exclude_none=True),
+        "arm": [dict(arm) for arm in arms],
+    }
+
+
+def _word(value: Scalar | None) -> str:
+    return _("not set") if value is None else spelled(value)
