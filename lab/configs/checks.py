@@ -10,6 +10,7 @@ from lab.configs.gateway import resolve_base_url
 from lab.configs.knob_values import value_problem, written
 from lab.configs.knobs import (
     Dialect,
+    File,
     Knob,
     Place,
     Removed,
@@ -25,10 +26,11 @@ from lab.configs.knobs import (
 )
 from lab.configs.pair import ConfigPair
 from lab.configs.positions import same_value
+from lab.configs.reading import read_leniently
 from lab.configs.rules import VLLM_ONLY_FIELDS, knob_rules, length_rules
 from lab.configs.secrets import is_literal_secret, lines_with_keys
 from lab.configs.workload_rules import longest_request, workload_findings
-from lab.findings import Finding, LabError, Severity, has_errors
+from lab.findings import Finding, LabError, Param, Severity, has_errors
 from lab.records.workload import Scalar, Workload
 
 _PLACEHOLDER_MODEL = "your-model-name"
@@ -40,7 +42,7 @@ def check_pair(pair: ConfigPair) -> tuple[Finding, ...]:
     """Every finding on the pair: parse errors, keys, values, rules between knobs, the workload. Never raises."""
     broken = parse_errors(pair)
     if broken:
-        return broken
+        return tuple(sorted((*broken, *_behind_faults(pair)), key=_reading_order))
     found = structure_findings(pair) + check_rules(pair)
     if not has_errors(found):
         # only a hint here: an experiment may bring a workload of its own
@@ -65,6 +67,9 @@ def key_findings(pair: ConfigPair) -> list[Finding]:
     """Findings on keys and single values outside [workload]; the texts must parse."""
     found = [*_key_findings(pair, pair.settings), *_key_findings(pair, pair.config)]
     seen = {(each.file, each.line) for each in found if each.code == "secret-in-file"}
+    if pair.mixed:
+        forms: dict[str, Param] = {"settings": pair.file_dialect("settings"), "config": pair.file_dialect("config")}
+        found.append(Finding("mixed-forms", "warning", forms, pair.config_file, line=1))
     for document in (pair.settings, pair.config):
         for line in lines_with_keys(document.text):
             if (document.file, line) not in seen:
@@ -131,13 +136,28 @@ def placed_at_knob(pair: ConfigPair, name: str, finding: Finding) -> Finding:
 def _parse_error(text: str, file: str) -> tuple[Finding, ...]:
     try:
         open_document(text, file)
-    except LabError as problem:
-        return problem.findings
+    except LabError:
+        return read_leniently(text, file).findings
     return ()
 
 
+def _behind_faults(pair: ConfigPair) -> list[Finding]:
+    """Findings on keys and values of texts that cannot be parsed, as they read without their faults."""
+    readings = {
+        text_file: read_leniently(text, text_file)
+        for text, text_file in ((pair.settings_text, pair.settings_file), (pair.config_text, pair.config_file))
+    }
+    if any(reading.document is None for reading in readings.values()):
+        return []
+    settings, config = (reading.edited.text for reading in readings.values())
+    readable = replace(pair, settings_text=settings, config_text=config)
+    found = [each for each in structure_findings(readable) if each.code != "no-settings"]
+    return [readings[each.file].at_origin(each) if each.file in readings else each for each in found]
+
+
 def _key_findings(pair: ConfigPair, document: Document) -> Iterator[Finding]:
-    known = _known_places(pair.dialect, "settings" if document is pair.settings else "config")
+    file: File = "settings" if document is pair.settings else "config"
+    known = _known_places(pair.file_dialect(file), file)
     leaves = list(document.leaves())
     if not leaves and document.text.strip(" \t\r\n\ufeff{}"):
         yield Finding("no-settings", "warning", file=document.file, line=1)
@@ -162,12 +182,16 @@ def _leaf_findings(
         yield from _value_findings(pair, entry, document, path, value)
     elif path[:2] == ("engine", "args") and len(path) > 2:
         yield from _flag_findings(pair, document, path, value)
-    elif Place("settings" if document is pair.settings else "config", path) in switch_places(pair.dialect):
+    elif (place := _place(pair, document, path)) in switch_places(pair.file_dialect(place.file)):
         if not isinstance(value, bool):
             params = {"knob": dotted, "value": str(value), "kind": "true or false", "written": written(value)}
             yield Finding("wrong-type", params=params)
     else:
         yield _unknown(dotted, known)
+
+
+def _place(pair: ConfigPair, document: Document, path: tuple[str, ...]) -> Place:
+    return Place("settings" if document is pair.settings else "config", path)
 
 
 def _value_findings(
