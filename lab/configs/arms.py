@@ -27,7 +27,7 @@ from lab.records.states import Target
 from lab.records.workload import Scalar
 
 Found = tuple[Path, Finding]
-ARM_KEYS = ("name", "target", "engine", "base_url", "set")
+ARM_KEYS = ("name", "target", "engine", "base_url", "api_key_env", "set")
 NO_BATCHING = "no batching (1 sequence at a time)"
 AS_CONFIGURED = "as configured"
 _REMOTE_KNOBS = ("model",)
@@ -53,6 +53,7 @@ class ArmReader:
         target = self._target(table, where)
         engine = self._engine(table, target, where)
         base_url = self._base_url(table, target, where)
+        variable = self._key_variable(table, target, where)
         values = self._set(table.get("set", {}), target, (*where, "set"))
         name = table.get("name")
         if name is not None and (not isinstance(name, str) or not name.strip()):
@@ -60,7 +61,9 @@ class ArmReader:
         if any(finding.severity == "error" for _, finding in self.found[before:]):
             return None
         shown = name.strip() if isinstance(name, str) else generated_name(target, values)
-        return Arm(name=shown, target=target, engine=engine, base_url=base_url, set=values)
+        return Arm(
+            name=shown, target=target, engine=engine, base_url=base_url, api_key_env=variable, set=values
+        )  # fmt: skip
 
     def cells(self, sweep: Mapping[str, object], where: Path) -> list[Arm]:
         """One arm per cell of the grid, in the order of the file: the last knob changes fastest."""
@@ -109,6 +112,21 @@ class ArmReader:
             self._say((*where, "base_url"), "arm-key-unused", key="base_url", target=target, arm=self.reading)
             return None
         return base_url.strip() if isinstance(base_url, str) else None
+
+    def _key_variable(self, table: Mapping[str, object], target: Target, where: Path) -> str | None:
+        """The name of a variable; a key written out is refused and not repeated."""
+        name = table.get("api_key_env")
+        if name is None:
+            return None
+        if target != "attach":
+            self._say((*where, "api_key_env"), "arm-key-unused", key="api_key_env", target=target, arm=self.reading)
+        elif not isinstance(name, str) or not name.strip():
+            self._say((*where, "api_key_env"), "wrong-type", knob="api_key_env", kind="text", written=written(name))
+        elif is_literal_secret("api_key_env", name):
+            self._say((*where, "api_key_env"), "secret-in-file", key="api_key_env")
+        else:
+            return name.strip()
+        return None
 
     def _set(self, table: object, target: Target, where: Path) -> dict[str, Scalar]:
         if not isinstance(table, Mapping):

@@ -31,7 +31,8 @@ class Limits(BaseModel):
 class Arm(BaseModel):
     """A named variant. `set` holds canonical knob names only (aliases are resolved when the file is read).
 
-    `engine` is None unless the target is `engine`; `base_url` is set for `attach` only.
+    `engine` is None unless the target is `engine`; `base_url` is set for `attach` only, and so is `api_key_env`, the
+    NAME of the variable that holds the server's key (None: it wants none).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,6 +41,7 @@ class Arm(BaseModel):
     target: Target = "engine"
     engine: str | None = "vllm"
     base_url: str | None = None
+    api_key_env: str | None = None
     set: Mapping[str, Scalar] = Field(default_factory=dict)
 
 

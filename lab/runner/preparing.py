@@ -112,13 +112,18 @@ class Targets:
         except LabError as problem:
             raise failed_by(problem.findings[0], "bad-config") from problem
         target = TrialTarget(
+        variables, name = read_environment().variables, work.arm.api_key_env
+        key = variables.get(name, "").strip() if name else None
+        if key == "":
+            raise TrialFailed("bad-config", {"code": "trial-attach-key-unset", "variable": name})
             base_url=base_url,
             model=str(work.arm.set.get("model", "")),
-            variables=self._site.variables,
+            variables=variables,
+            api_key_env=name,
             request_fields=pair.request_fields(),
             tokenizer_dir=self._tokenizer_dir(pair),
             use_proxy=not is_loopback(urlsplit(base_url).hostname or ""),
-            observed=Observed(base_url.removesuffix("/v1"), definition),
+            observed=Observed(base_url.removesuffix("/v1"), definition, key),
         )
         return self._probed(work, target)
 

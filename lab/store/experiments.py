@@ -95,6 +95,7 @@ def _add_arms_and_trials(
             target=arm.target,
             engine=arm.engine,
             base_url=arm.base_url,
+            api_key_env=arm.api_key_env,
             knobs=dict(arm.set),
         )
         for index, arm in enumerate(experiment.arms)

@@ -10,7 +10,14 @@ from lab.store import models
 
 def to_arm(row: models.Arm) -> Arm:
     return Arm.model_validate(
-        {"name": row.name, "target": row.target, "engine": row.engine, "base_url": row.base_url, "set": row.knobs}
+        {
+            "name": row.name,
+            "target": row.target,
+            "engine": row.engine,
+            "base_url": row.base_url,
+            "api_key_env": row.api_key_env,
+            "set": row.knobs,
+        }
     )
 
 

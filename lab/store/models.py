@@ -122,6 +122,7 @@ class Arm(Base):
     target: Mapped[str] = mapped_column(String(16))
     engine: Mapped[str | None] = mapped_column(String(64))
     base_url: Mapped[str | None]
+    api_key_env: Mapped[str | None]
     knobs: Mapped[dict[str, Any]]
 
 

@@ -207,3 +207,51 @@ def test_a_sampling_rate_outside_its_range_is_found_at_its_line(live):
         ("unknown-key", "metrics.sample_hertz", "sample_hz")
     ]
     assert errors(live, "metrics = 3\n" + BURST + "[[arm]]\n") == [("not-a-table", 1, 1)]
+
+
+LADDER = "[workload]\nkind = 'ladder'\nprompt_tokens = [128, 1024, 2048]\noutput_tokens = 64\nrepeat = 2\n"
+
+
+def test_steps_that_one_arm_cannot_take_are_named_and_the_rest_runs(live):
+    text = LADDER + '[[arm]]\nname = "short"\nset.max_model_len = 1024\n[[arm]]\nname = "long"\n'
+    experiment, findings = read(live, text)
+    assert experiment is not None
+    assert [(f.code, f.severity, f.params["arm"], f.params["lengths"]) for f in findings] == [
+        ("arm-skips", "warning", "short", "1024, 2048")
+    ]
+
+
+def test_an_arm_of_a_sweep_that_can_take_nothing_does_not_stop_the_others(live):
+    text = "[workload]\nkind='burst'\nrequests=4\nprompts='exact'\nprompt_tokens=[1024]\noutput_tokens=1024\n"
+    _, findings = read(live, text + "[sweep]\nmax_model_len = [2000, 4096]\n")
+    assert [(f.code, f.severity) for f in findings] == [("arm-left-out", "warning")]
+    _, findings = read(live, text + "[sweep]\nmax_model_len = [1000, 2000]\n")
+    assert [(f.params["rule"], f.severity) for f in findings] == [("request-too-long", "error")] * 2
+
+
+def test_shrinking_is_said_before(live):
+    text = LADDER.replace("repeat = 2", 'repeat = 2\ntoo_long = "shrink"') + "[[arm]]\nset.max_model_len = 600\n"
+    experiment, findings = read(live, text)
+    assert experiment.workload.too_long == "shrink"
+    assert [f.code for f in findings] == ["arm-shrinks"]
+
+
+def attach(key: str) -> str:
+    return f'{BURST}[[arm]]\nname = "own"\ntarget = "attach"\nbase_url = "http://127.0.0.1:9/v1"\napi_key_env = {key}\n'
+
+
+def test_a_running_servers_key_is_named_by_its_variable(live):
+    experiment, _ = read(live, attach('"MY_SERVER_KEY"'))
+    assert experiment.arms[0].api_key_env == "MY_SERVER_KEY"
+
+
+def test_a_key_written_out_is_refused_and_not_repeated(live):
+    experiment, findings = read(live, attach('"sk-test-LEAK-0001"'))
+    assert experiment is None
+    assert [finding.code for finding in findings] == ["secret-in-file"]
+    assert "LEAK-0001" not in str(findings)
+
+
+def test_only_a_running_server_has_a_key_variable_of_its_own(live):
+    text = BURST + '[[arm]]\napi_key_env = "MY_SERVER_KEY"\n'
+    assert errors(live, text) == [("arm-key-unused", 6, 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from lab.messages import word_message
 from lab.store import list_launches
@@ -68,6 +69,28 @@ def test_when_every_request_fails_the_trial_fails_and_its_measurement_stays(lab:
     assert (view.trials[0].state, view.trials[0].failure) == ("failed", "all-requests-failed")
     assert dict(view.measurements[0].summary.failed) == {"server": 4}
     assert view.measurements[0].summary.ttft_ms.p95 is None
+
+
+def attach(server: Any, variable: str) -> str:
+    return f'[[arm]]\nname = "running"\ntarget = "attach"\nbase_url = "{server.root_url}"\napi_key_env = "{variable}"\n'
+
+
+def test_a_running_server_is_asked_with_the_key_of_its_own_variable(lab: Lab, start_stub) -> None:
+    server = start_stub(key=KEY)
+    lab.set("MY_SERVER_KEY", KEY)
+    lab.set("TAOTOKEN_API_KEY", "another-key")
+    view = lab.run_until_ended(lab.queue(attach(server, "MY_SERVER_KEY")))
+    assert view.row.state == "done", (view.trials, lab.log())
+    assert {each["authorization"] for each in server.stats()} == {f"Bearer {KEY}"}
+    assert not [path for path in lab.run_dir.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+def test_an_unset_variable_of_a_running_server_fails_the_trial_by_name(lab: Lab, start_stub) -> None:
+    server = start_stub(key=KEY)
+    view = lab.run_until_ended(lab.queue(attach(server, "MY_SERVER_KEY")), timeout_s=15)
+    assert view.trials[0].failure == "bad-config"
+    assert view.trials[0].message is not None
+    assert "MY_SERVER_KEY" in word_message(view.trials[0].message)
 
 
 def test_no_two_requests_of_an_experiment_begin_alike(lab: Lab, start_stub) -> None:
