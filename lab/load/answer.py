@@ -24,9 +24,9 @@ class Answer:
     """
 
     __slots__ = (
-        "_body", "_body_bytes", "_inflate", "_prefix", "_sse", "_suffix", "aside", "bad_events", "done", "error",
-        "events", "finish_reason", "first_answer_ns", "first_ns", "head", "kind", "last_ns", "prefill_ms", "queue_ms",
-        "text", "times", "usage",
+        "_body", "_body_bytes", "_compacted", "_inflate", "_prefix", "_sse", "_suffix", "aside", "bad_events", "done",
+        "error", "events", "finish_reason", "first_answer_ns", "first_ns", "head", "kind", "last_ns", "prefill_ms",
+        "queue_ms", "text", "times", "usage",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -52,6 +52,7 @@ class Answer:
         self._inflate: Any = None
         self._prefix: bytes | None = None
         self._suffix = b""
+        self._compacted = (0, 0)
 
     @property
     def is_over(self) -> bool:
@@ -82,6 +83,11 @@ class Answer:
             self._body.clear()
             for event in self._sse.feed(read):
                 self._take(at_ns, event)
+
+    def compact(self) -> None:
+        """Join the tokens that have come so far: a long answer holds each by itself otherwise."""
+        done_text, done_aside = self._compacted
+        self._compacted = (_join_from(self.text, done_text), _join_from(self.aside, done_aside))
 
     def end(self) -> bool:
         """Nothing more comes. False when the answer should have been one JSON body and is none."""
@@ -172,6 +178,11 @@ class Answer:
         self.error = self.error or chunk.error
         self.queue_ms = self.queue_ms if chunk.queue_ms is None else chunk.queue_ms
         self.prefill_ms = self.prefill_ms if chunk.prefill_ms is None else chunk.prefill_ms
+
+
+def _join_from(parts: list[str], start: int) -> int:
+    parts[start:] = ["".join(parts[start:])]
+    return len(parts)
 
 
 def _kind_of(head: bytes) -> Literal["unknown", "sse", "json", "html"]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
+
 from lab.load.answer import Answer
 from lab.load.call import Call
 from lab.load.failures import one_line
 from lab.load.verdict import is_incomplete, judge
+from lab.records.arrivals import Arrivals
 from lab.records.request import RequestRecord
 
 CountTokens = Callable[[str], int | None]
@@ -61,7 +64,7 @@ def to_record(
         first_answer_ms=_ms(answer.first_answer_ns, t0) if streamed else None,
         e2e_ms=_ms(last, t0) if ok else None,
         tpot_ms=_tpot_ms(answer, tokens, t0, marks) if streamed and ok else None,
-        chunk_times_ms=tuple([(at - t0) / 1e6 for at in times]) if streamed else (),
+        chunk_times_ms=Arrivals.of_moments(np.frombuffer(times, dtype=np.int64), t0) if streamed else Arrivals(),
         prompt_tokens=answer.usage.prompt_tokens,
         completion_tokens=tokens,
         cached_tokens=answer.usage.cached_tokens,

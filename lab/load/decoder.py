@@ -1,7 +1,7 @@
 """`python -m lab.load.decoder`: turns segments of raw answers into records, beside the clock and out of its way.
 
 Standard input: one JSON line of settings, then one line per segment; its end means that no more follow. Each segment
-is deleted once read. Standard output: one JSON line at the end, with the CPU time spent.
+is deleted once read. Standard output: one JSON line at the end, with the CPU time spent and the most memory held.
 """
 
 from __future__ import annotations
@@ -9,24 +9,27 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import orjson
 
 from lab.load.answer import Answer
 from lab.load.call import Call
 from lab.load.decode import CountTokens, to_record
+from lab.load.memory import most_memory_bytes
+from lab.load.record_files import RecordWriter
 from lab.load.spill import Block, read_segment
 from lab.load.tokenizer import Tokenizer, read_tokenizer
+from lab.records.request import RequestRecord
 
 
 @dataclass(frozen=True, slots=True)
 class DecoderSettings:
     clock_ns: int
-    out: str
+    directory: str
     tokenizer_dir: str | None = None
     api_key_env: str | None = None
 
@@ -34,10 +37,12 @@ class DecoderSettings:
 class SegmentDecoder:
     """Holds the calls whose answers stand in several blocks until their last one comes."""
 
-    def __init__(self, settings: DecoderSettings, out: BinaryIO, count_tokens: CountTokens) -> None:
+    def __init__(
+        self, settings: DecoderSettings, write: Callable[[RequestRecord], None], count_tokens: CountTokens
+    ) -> None:
         self._clock_ns = settings.clock_ns
         self._secret = os.environ.get(settings.api_key_env, "").strip() if settings.api_key_env else None
-        self._out = out
+        self._write = write
         self._count_tokens = count_tokens
         self._open: dict[int, Answer] = {}
 
@@ -52,13 +57,14 @@ class SegmentDecoder:
         for at_ns, piece in zip(block.times, block.pieces, strict=True):
             feed(at_ns, piece)
         if block.call is None:
+            answer.compact()
             self._open[block.index] = answer
             return
         call = Call(**{**block.call, "marks": tuple(block.call["marks"])})
         record = to_record(
             answer, call, clock_ns=self._clock_ns, count_tokens=self._count_tokens, secret=self._secret or None
         )
-        self._out.write(orjson.dumps(record) + b"\n")
+        self._write(record)
 
 
 class LazyCounter:
@@ -88,11 +94,13 @@ def main() -> None:
         return
     settings = DecoderSettings(**orjson.loads(first))
     cpu_before = time.process_time()
-    with Path(settings.out).open("wb") as out:
-        decoder = SegmentDecoder(settings, out, LazyCounter(settings.tokenizer_dir))
-        for line in sys.stdin:
-            decoder.take(Path(line.rstrip("\n")))
-    sys.stdout.write(orjson.dumps({"cpu_s": time.process_time() - cpu_before}).decode() + "\n")
+    writer = RecordWriter(Path(settings.directory))
+    decoder = SegmentDecoder(settings, writer.write, LazyCounter(settings.tokenizer_dir))
+    for line in sys.stdin:
+        decoder.take(Path(line.rstrip("\n")))
+    writer.close()
+    said = {"cpu_s": time.process_time() - cpu_before, "memory_bytes": most_memory_bytes()}
+    sys.stdout.write(orjson.dumps(said).decode() + "\n")
 
 
 if __name__ == "__main__":

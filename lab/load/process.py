@@ -22,9 +22,9 @@ from pydantic import BaseModel, ConfigDict
 from lab.findings import LabError
 from lab.load.decoder import DecoderSettings
 from lab.load.measurement import PROGRESS_EVERY_S, Measurement, Outcome
+from lab.load.memory import most_memory_bytes
 from lab.records.workload import LoadJob
 
-RECORDS = "records.jsonl"
 LOADER_NICENESS = -10
 
 
@@ -50,8 +50,10 @@ class Loader:
     def run(self) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             outcome = runner.run(self._run())
-        decoder_cpu_s = self._wait_for_decoder()
-        say("outcome", asdict(outcome) | {"cpu_s": outcome.cpu_s + decoder_cpu_s})
+        decoder = self._wait_for_decoder()
+        cpu_s = outcome.cpu_s + decoder["cpu_s"]
+        memory_bytes = max(most_memory_bytes(), decoder["memory_bytes"])
+        say("outcome", asdict(outcome) | {"cpu_s": cpu_s, "memory_bytes": memory_bytes})
 
     def abandon(self) -> None:
         """End the decoder when there is nothing for it to do."""
@@ -79,9 +81,7 @@ class Loader:
         asyncio.get_running_loop().call_later(PROGRESS_EVERY_S, self._tell_progress)
 
     def _clock_started(self, clock_ns: int) -> None:
-        settings = DecoderSettings(
-            clock_ns, str(self._directory / RECORDS), self._job.tokenizer_dir, self._job.api_key_env
-        )
+        settings = DecoderSettings(clock_ns, str(self._directory), self._job.tokenizer_dir, self._job.api_key_env)
         self._write_to_decoder(orjson.dumps(settings))
         early, self._early_segments = self._early_segments or [], None
         for segment in early:
@@ -99,11 +99,11 @@ class Loader:
             pipe.write(line + b"\n")
             pipe.flush()
 
-    def _wait_for_decoder(self) -> float:
+    def _wait_for_decoder(self) -> dict[str, Any]:
         said, _ = self._decoder.communicate()
         if self._decoder.returncode != 0:
             raise RuntimeError(f"the decoder ended with status {self._decoder.returncode}")
-        return float(orjson.loads(said)["cpu_s"])
+        return dict(orjson.loads(said))
 
 
 def say(kind: str, what: Mapping[str, Any]) -> None:

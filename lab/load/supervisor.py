@@ -17,14 +17,18 @@ import orjson
 
 from lab.environment import ROOT
 from lab.findings import Finding, LabError, error
-from lab.load.process import RECORDS, LoaderInput
+from lab.load.process import LoaderInput
+from lab.load.record_files import read_records
 from lab.load.shape import read_shape
-from lab.records.request import ClientUsage, LoadProgress, LoadResult, RequestRecord
+from lab.records.request import ClientUsage, LoadProgress, LoadResult
 from lab.records.workload import LoadJob
 
 POLL_S = 0.1
 STOP_GRACE_S = 20.0
 LOG = "loader.log"
+_NOTHING: Mapping[str, Any] = {
+    "cpu_s": 0.0, "lag_p99_ms": None, "lag_max_ms": None, "window_s": None, "notes": [], "memory_bytes": None,
+}  # fmt: skip
 
 
 def _ignore(_progress: LoadProgress) -> None:
@@ -76,15 +80,15 @@ def _run(
     finally:
         _end(process)
     if outcome is None and stopped.seen:  # it did not end in time and was killed, with its sockets
-        outcome = {"cpu_s": 0.0, "lag_p99_ms": None, "lag_max_ms": None, "window_s": None, "stopped": True, "notes": []}
+        outcome = {**_NOTHING, "stopped": True}
     if outcome is None:
         raise error("loader-died", status=process.returncode, log=_tail(directory / LOG, job, variables))
     cpu_before = time.process_time()
-    records = _read_records(directory / RECORDS)
+    records = read_records([directory])
     cpu_s = float(outcome["cpu_s"]) + time.process_time() - cpu_before
     return LoadResult(
         records=records,
-        client=ClientUsage(cpu_s, outcome["lag_p99_ms"], outcome["lag_max_ms"]),
+        client=ClientUsage(cpu_s, outcome["lag_p99_ms"], outcome["lag_max_ms"], outcome["memory_bytes"]),
         requests_asked=shape.requests,
         concurrency_asked=shape.slots,
         rate_asked_per_s=shape.rate_per_s,
@@ -173,19 +177,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _read_records(path: Path) -> tuple[RequestRecord, ...]:
-    records: list[RequestRecord] = []
-    if not path.exists():
-        return ()
-    with path.open("rb") as file:
-        for line in file:
-            value = orjson.loads(line)
-            value["chunk_times_ms"] = tuple(value["chunk_times_ms"])
-            value["marks"] = tuple(value["marks"])
-            records.append(RequestRecord(**value))
-    return tuple(sorted(records, key=lambda record: record.index))
 
 
 def _tail(path: Path, job: LoadJob, variables: Mapping[str, str]) -> str:

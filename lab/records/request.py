@@ -52,11 +52,15 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClientUsage:
-    """The loader's own cost: CPU from the first t0 to the summary, decoding included; event-loop lag."""
+    """The loader's own cost: CPU from the first t0 to the summary, decoding included; event-loop lag.
+
+    `memory_bytes` is the most that one of its processes held.
+    """
 
     cpu_s: float | None = None
     lag_p99_ms: float | None = None
     lag_max_ms: float | None = None
+    memory_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

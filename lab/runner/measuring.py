@@ -17,7 +17,9 @@ from lab.records.plan import Experiment
 from lab.records.request import LoadResult
 from lab.records.sample import Sample
 from lab.records.summary import Summary
+from lab.records.table import RequestTable
 from lab.records.workload import LoadJob, Stage
+from lab.runner.fitting import StageFit
 from lab.runner.outcome import failed_by
 from lab.runner.patience import insist
 from lab.runner.site import Site
@@ -41,11 +43,14 @@ class StageCount:
     total: int
 
 
-def measure_stage(site: Site, work: TrialWork, target: TrialTarget, count: StageCount, watch: Watch) -> Summary:
+def measure_stage(
+    site: Site, work: TrialWork, target: TrialTarget, count: StageCount, fit: StageFit, watch: Watch
+) -> Summary:
     """Load the target with one stage, store requests, samples and summary, and return the summary.
 
-    Raises `TrialInterrupted`, or `TrialFailed` "engine-died" or "load-failed"; then nothing of the stage is stored.
+    `fit` holds the job to send and the marks that it carries. Raises `TrialInterrupted`, or `TrialFailed` "engine-died" or "load-failed"; then nothing of the stage is stored.
     """
+    job = fit.job or load_job(work, target, count.stage)
     set_trial_state(site.store, work.trial_id, "warming")
     site.heartbeat.show(state="warming")
     unsettled = target.settle(watch)
@@ -53,15 +58,15 @@ def measure_stage(site: Site, work: TrialWork, target: TrialTarget, count: Stage
     started_at = datetime.now(UTC)
     interval_s = sample_interval_s(work.experiment)
     with _sampled(site, work, target, interval_s) as sampler:
-        result = _load(site, work, target, count, watch)
+        result = _load(site, work, target, count, job, watch)
         samples = sampler.stop()
     after = target.counters()
     summary = summarise(
         result,
         slo=work.experiment.slo,
-        workload=work.experiment.workload,
+        workload=job.workload,
         cache_hit_ratio=before.hit_ratio_until(after),
-        extra_marks=(*target.marks, *unsettled, *before.marks_until(after)),
+        extra_marks=(*target.marks, *fit.marks, *unsettled, *before.marks_until(after)),
         telemetry=Telemetry(samples, interval_s, sampler.clock_ms(result.clock_ns)),
         ceiling=get_client_ceiling(site.store, site.host),
     )
@@ -94,11 +99,13 @@ def load_job(work: TrialWork, target: TrialTarget, stage: Stage) -> LoadJob:
     )
 
 
-def _load(site: Site, work: TrialWork, target: TrialTarget, count: StageCount, watch: Watch) -> LoadResult:
+def _load(
+    site: Site, work: TrialWork, target: TrialTarget, count: StageCount, job: LoadJob, watch: Watch
+) -> LoadResult:
     """Raises what ended the load early: a result that was cut short is never stored."""
     try:
         result = run_load(
-            load_job(work, target, count.stage),
+            job,
             run_dir=site.env.run_dir.absolute(),
             variables=target.variables,
             on_progress=ProgressTeller(site, work.trial_id, count.number, count.total),
@@ -106,12 +113,13 @@ def _load(site: Site, work: TrialWork, target: TrialTarget, count: StageCount, w
         )
     except LabError as problem:
         # Ctrl-C in a terminal reaches the loader too
-        watch.raise_if_due()
+        watch.raise_if_due(now=True)
         target.raise_if_dead(False)
         refuse_full_disk(site.env.run_dir)
         raise failed_by(problem.findings[0], "load-failed") from problem
     watch.raise_if_due()
-    target.raise_if_dead(any(record.failure in DEATH_SHOWS_AS for record in result.records))
+    failures = RequestTable.of(result.records).counted_words("failure")
+    target.raise_if_dead(not DEATH_SHOWS_AS.isdisjoint(failures))
     return result
 
 

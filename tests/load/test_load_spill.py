@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import json
 from pathlib import Path
 
 from lab.load.connection import Exchange
 from lab.load.decoder import DecoderSettings, SegmentDecoder
 from lab.load.spill import KEPT_PIECES, PARTIAL_PIECES, Spill
+from lab.records.request import RequestRecord
 from tests.load.streams import DONE, STOP, content, usage
 
 
@@ -28,12 +27,12 @@ def end(made: Exchange, tokens: int) -> None:
     made.close("complete", (tokens + 2) * 1_000_000)
 
 
-def decoded(segments: list[Path]) -> list[dict]:
-    out = io.BytesIO()
-    decoder = SegmentDecoder(DecoderSettings(0, ""), out, len)
+def decoded(segments: list[Path]) -> list[RequestRecord]:
+    records: list[RequestRecord] = []
+    decoder = SegmentDecoder(DecoderSettings(0, ""), records.append, len)
     for segment in segments:
         decoder.take(segment)
-    return [json.loads(line) for line in out.getvalue().splitlines()]
+    return records
 
 
 def test_calls_in_many_small_segments_lose_nothing(tmp_path: Path) -> None:
@@ -51,9 +50,9 @@ def test_calls_in_many_small_segments_lose_nothing(tmp_path: Path) -> None:
     asyncio.run(write())
     records = decoded(segments)
     assert len(segments) > 5
-    assert sorted(record["index"] for record in records) == list(range(30))
-    assert {record["completion_tokens"] for record in records} == {10}
-    assert {record["ttft_ms"] for record in records} == {1.0}
+    assert sorted(record.index for record in records) == list(range(30))
+    assert {record.completion_tokens for record in records} == {10}
+    assert {record.ttft_ms for record in records} == {1.0}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -76,7 +75,7 @@ def test_a_long_answer_goes_out_in_parts_and_keeps_only_its_end(tmp_path: Path) 
 
     asyncio.run(write())
     (record,) = decoded(segments)
-    assert record["failure"] is None
-    assert len(record["chunk_times_ms"]) == tokens
-    assert record["text"] == "".join(f"w{number} " for number in range(tokens))
-    assert record["chunk_times_ms"][:2] == [1.0, 2.0]
+    assert record.failure is None
+    assert len(record.chunk_times_ms) == tokens
+    assert record.text == "".join(f"w{number} " for number in range(tokens))
+    assert record.chunk_times_ms[:2] == (1.0, 2.0)
