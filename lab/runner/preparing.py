@@ -111,12 +111,12 @@ class Targets:
             definition = load_definition(ATTACHED_ENGINE, self._site.env.config_dir)
         except LabError as problem:
             raise failed_by(problem.findings[0], "bad-config") from problem
-        target = TrialTarget(
         variables, name = read_environment().variables, work.arm.api_key_env
         key = variables.get(name, "").strip() if name else None
         if key == "":
             raise TrialFailed("bad-config", {"code": "trial-attach-key-unset", "variable": name})
             base_url=base_url,
+        target = TrialTarget(
             model=str(work.arm.set.get("model", "")),
             variables=variables,
             api_key_env=name,
