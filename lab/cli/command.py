@@ -16,8 +16,6 @@ from lab.messages import word
 if TYPE_CHECKING:
     from lab.engine.command import EngineCommand
 
-DEFAULT_PORT = 8000
-
 
 @click.command("command", short_help="Show the engine command the live config pair stands for.")
 @click.option("--engine", default="vllm", show_default=True, help="Kind of engine (configs/engines/).")
@@ -44,29 +42,13 @@ def command(engine: str, as_json: bool) -> int:
 def _built(kind: str, env: Environment) -> tuple[EngineCommand, tuple[Finding, ...]]:
     from lab.configs.checks import check_launch
     from lab.configs.pair import read_pair
-    from lab.engine.catalogue import cached_catalogue
-    from lab.engine.command import build_command
-    from lab.engine.definition import load_definition
-    from lab.engine.model import find_model
+    from lab.configs.placeholders import expand_knobs
+    from lab.engine.pair_command import pair_command
     from lab.host.facts import host_facts
 
     pair = read_pair(env.config_dir)
-    knobs = pair.engine_knobs()
-    port = knobs.get("port")
-    definition = load_definition(kind, env.config_dir)
-    built = build_command(
-        definition,
-        knobs,
-        frozenset(),
-        host_kind=host_facts().kind,
-        model=find_model(str(knobs.get("model", "")), env),
-        port=port if isinstance(port, int) else DEFAULT_PORT,
-        python=env.engine_python,
-        devices=None,
-        variables=env.variables,
-        catalogue=cached_catalogue(definition, env.engine_python, env.run_dir),
-    )
-    return built, (*check_launch(pair), *built.findings)
+    built = pair_command(env, pair, kind, host_facts().kind)
+    return built.command, (*check_launch(pair), *built.findings)
 
 
 def _report(built: EngineCommand, findings: tuple[Finding, ...]) -> dict[str, object]:

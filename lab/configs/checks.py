@@ -25,11 +25,13 @@ from lab.configs.knobs import (
     switches,
 )
 from lab.configs.pair import ConfigPair
+from lab.configs.placeholders import placeholder_findings, variables_in
 from lab.configs.positions import same_value
 from lab.configs.reading import read_leniently
 from lab.configs.rules import VLLM_ONLY_FIELDS, knob_rules, length_rules
 from lab.configs.secrets import is_literal_secret, lines_with_keys
 from lab.configs.workload_rules import longest_request, workload_findings
+from lab.environment import read_environment
 from lab.findings import Finding, LabError, Param, Severity, has_errors
 from lab.records.workload import Scalar, Workload
 
@@ -199,8 +201,9 @@ def _value_findings(
 ) -> Iterator[Finding]:
     if value is None:
         return
-    problem = value_problem(knob, value)
-    if problem is not None:
+    if variables_in(value) and knob.phase != "lab":
+        yield from placeholder_findings(knob, str(value), read_environment().variables)
+    elif (problem := value_problem(knob, value)) is not None:
         yield problem
     raw = pair.raw_value(knob.name)
     if raw is not None and (raw.file, raw.path) != (document.file, path) and not same_value(raw.value, value):
@@ -215,6 +218,8 @@ def _flag_findings(pair: ConfigPair, document: Document, path: tuple[str, ...], 
         yield Finding("removed-flag", params={"key": name, "nearest": removed.nearest})
     elif knob is not None and knob.name == name:
         yield from _value_findings(pair, knob, document, path, value)
+    elif name in engine_flags() and variables_in(value):
+        yield from placeholder_findings(flag_knob(name), str(value), read_environment().variables)
     elif name in engine_flags():
         problem = None if value is None or len(path) > 3 else value_problem(flag_knob(name), value)
         if problem is not None and not (isinstance(value, list) or flag_knob(name).kind == "str"):
