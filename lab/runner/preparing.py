@@ -115,8 +115,8 @@ class Targets:
         key = variables.get(name, "").strip() if name else None
         if key == "":
             raise TrialFailed("bad-config", {"code": "trial-attach-key-unset", "variable": name})
-            base_url=base_url,
         target = TrialTarget(
+            base_url=base_url,
             model=str(work.arm.set.get("model", "")),
             variables=variables,
             api_key_env=name,
