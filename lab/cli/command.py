@@ -42,7 +42,6 @@ def command(engine: str, as_json: bool) -> int:
 def _built(kind: str, env: Environment) -> tuple[EngineCommand, tuple[Finding, ...]]:
     from lab.configs.checks import check_launch
     from lab.configs.pair import read_pair
-    from lab.configs.placeholders import expand_knobs
     from lab.engine.pair_command import pair_command
     from lab.host.facts import host_facts
 
