@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 
 from lab.configs.pair import ConfigPair, read_pair
+from lab.configs.placeholders import with_variables
 from lab.engine.readiness import LaunchCancelled
+from lab.environment import read_environment
 from lab.findings import LabError
 from lab.runner.engine_keeper import EngineKeeper
 from lab.runner.engine_request import engine_request
@@ -40,10 +42,12 @@ def serve(site: Site, keeper: EngineKeeper, intent: IntentRow) -> None:
 
 
 def _pair(site: Site, settings_text: object, config_text: object) -> ConfigPair:
-    if isinstance(settings_text, str) and isinstance(config_text, str):
-        return ConfigPair(settings_text, config_text)
     try:
-        return read_pair(site.env.config_dir)
+        if isinstance(settings_text, str) and isinstance(config_text, str):
+            pair = ConfigPair(settings_text, config_text)
+        else:
+            pair = read_pair(site.env.config_dir)
+        return with_variables(pair, read_environment().variables)
     except LabError as problem:
         raise failed_by(problem.findings[0], "bad-config") from problem
 
