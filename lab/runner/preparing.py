@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from lab.configs.gateway import is_loopback, resolve_base_url
 from lab.configs.pair import ConfigPair
+from lab.configs.placeholders import with_variables
 from lab.engine.definition import load_definition
 from lab.engine.model import find_model
 from lab.engine.readiness import LaunchCancelled
@@ -43,7 +44,7 @@ class Targets:
     def prepare(self, work: TrialWork, watch: Watch) -> TrialTarget:
         """The target of a trial, ready to be loaded. Raises `TrialFailed` or `TrialInterrupted`."""
         try:
-            pair = arm_pair(work.experiment, work.arm)
+            pair = with_variables(arm_pair(work.experiment, work.arm), read_environment().variables)
         except LabError as problem:
             raise failed_by(problem.findings[0], "bad-config") from problem
         if work.arm.target == "engine":
