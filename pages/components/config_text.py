@@ -26,9 +26,8 @@ def text_fields(working: ConfigPair) -> ConfigPair:
 
 def _text(name: str, text: str, key: str) -> str:
     height = min(700, max(160, 26 * (text.count("\n") + 2)))
-    edited = st.text_area(
-        name, value=text, height=height, key=key, on_change=key_taken_out(key, name), persist_state="session"
-    )
+    st.session_state.setdefault(key, text)  # not as the widget's own value: a key is taken out of the state
+    edited = st.text_area(name, height=height, key=key, on_change=key_taken_out(key, name), persist_state="session")
     say_key_taken_out(key, name)
     edited = str(edited or "")
     # a browser's text field knows one line end only

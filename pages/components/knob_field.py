@@ -27,6 +27,7 @@ def as_field(knob: Knob) -> Field:
     return Field(
         label=knob_label(knob),
         kind=field_kind(knob),
+        name=knob.name.rpartition(".")[2],
         help=knob_help(knob),
         minimum=knob.minimum,
         maximum=knob.maximum,

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import streamlit as st
 
-from pages.components.i18n import _
+from lab.configs.secrets import is_literal_secret
+from pages.components.i18n import _, word
+from pages.components.markdown import plain_markdown
 from pages.components.readings import Kind, Reading, list_text, parse
 
 
@@ -20,10 +22,14 @@ UNCHANGED: Final = Unchanged()
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What a field is: texts already in the reader's language. Bounds and step only where there are some."""
+    """What a field is: texts already in the reader's language. Bounds and step only where there are some.
+
+    `name` is the setting's own, by which a key that somebody types can be told from a value.
+    """
 
     label: str
     kind: Kind
+    name: str = ""
     help: str | None = None
     minimum: float | None = None
     maximum: float | None = None
@@ -106,28 +112,14 @@ def _choice(field: Field, reading: Reading, key: str) -> str | None:
 
 
 def _text(field: Field, reading: Reading, key: str) -> str | None:
-    value = st.text_input(
-        field.label,
-        value=reading.shown or "",
-        placeholder=field.unset or _("not set"),
-        help=field.help,
-        key=key,
-        persist_state="session",
-    )
+    value = _typed(field, reading.shown or "", key, field.unset or _("not set"))
     if value == (reading.shown or ""):
         return reading.shown  # an empty text in the file is not the same as none
     return value or None
 
 
 def _list(field: Field, reading: Reading, key: str) -> tuple[Any, ...] | None:
-    text = st.text_input(
-        field.label,
-        value=list_text(reading.shown or ()),
-        placeholder=field.unset or _("for example 1, 4, 16"),
-        help=field.help,
-        key=key,
-        persist_state="session",
-    )
+    text = _typed(field, list_text(reading.shown or ()), key, field.unset or _("for example 1, 4, 16"))
     if text.strip() == list_text(reading.shown or ()):
         return reading.shown
     values = parse(field.kind, text)
@@ -139,7 +131,7 @@ def _list(field: Field, reading: Reading, key: str) -> tuple[Any, ...] | None:
 
 def _repair(field: Field, reading: Reading, key: str) -> Any:
     """A value that the field cannot hold, shown as it stands, to be typed anew."""
-    text = st.text_input(field.label, value=reading.raw_text, help=field.help, key=key, persist_state="session")
+    text = _typed(field, reading.raw_text, key)
     if text == reading.raw_text:
         st.caption(
             _(":red[{value} is no value for this setting; type a right one.]").format(value=plain(reading.raw_text))
@@ -150,6 +142,29 @@ def _repair(field: Field, reading: Reading, key: str) -> Any:
         st.caption(_(":red[“{text}” cannot be read as a value for this setting.]").format(text=plain(text)))
         return UNCHANGED
     return value
+
+
+def _typed(field: Field, value: str, key: str, placeholder: str | None = None) -> str:
+    """A field of text that takes no key: one that is typed is gone before the page is drawn."""
+    st.session_state.setdefault(key, value)  # not as the widget's own value: a refused key is taken out of the state
+    text = st.text_input(
+        field.label,
+        placeholder=placeholder,
+        help=field.help,
+        key=key,
+        on_change=_refuse_key,
+        args=(field.name, value, key),
+        persist_state="session",
+    )
+    if st.session_state.pop(f"{key}:refused", False):
+        st.error(plain_markdown(word("secret-in-file", {"key": field.label})), icon=":material/key_off:")
+    return str(text or "")
+
+
+def _refuse_key(name: str, before: str, key: str) -> None:
+    if is_literal_secret(name, st.session_state.get(key)):
+        st.session_state[key] = before
+        st.session_state[f"{key}:refused"] = True
 
 
 def _wants_right_type(reading: Reading, key: str) -> bool:

@@ -280,3 +280,64 @@ def test_a_model_that_is_not_there_is_a_check_that_fails(put: Put, open_page: Ca
     app = fine(open_page("configs"))
     assert "The model folder /no/such/model does not exist" in texts(app)
     assert "Nothing is wrong" not in texts(app)
+
+
+KEY = "sk-" + "t3st" * 5
+
+
+def everything(app: AppTest) -> str:
+    """What the session keeps, and what the page shows."""
+    return f"{texts(app)}\n{app.session_state!r}"
+
+
+def test_a_key_typed_into_a_text_is_taken_out_before_anything_keeps_it(
+    put: Put, open_page: Callable[..., AppTest], own_place: Path
+) -> None:
+    put()
+    app = fine(open_page("configs"))
+    app.segmented_control[0].set_value("text").run()
+    area = field(app.text_area, "configs/config.toml")
+    area.set_value(CONFIG.replace("${TAOTOKEN_API_KEY}", KEY).replace("2_4", "2_5")).run()
+    assert KEY not in everything(fine(app))
+    assert field(app.text_area, "configs/config.toml").value == CONFIG.replace("2_4", "2_5")
+    assert "held a key" in texts(app)
+    press(app, "Save")
+    assert KEY not in everything(fine(app))
+    assert not any(KEY.encode() in path.read_bytes() for path in own_place.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("typed", [KEY, "Bearer " + KEY])
+def test_a_key_typed_into_a_field_is_refused_and_forgotten(
+    typed: str, put: Put, open_page: Callable[..., AppTest]
+) -> None:
+    put()
+    app = fine(open_page("configs"))
+    labels = [each.label for each in app.text_input if "ey" in each.label]
+    assert labels, [each.label for each in app.text_input]
+    for label in labels:
+        field(app.text_input, label).set_value(typed).run()
+        assert KEY not in everything(fine(app))
+        assert "holds a key written out" in texts(app)
+        assert "Nothing is changed" in texts(app)
+
+
+def test_a_key_that_stands_in_a_file_is_shown_nowhere_and_can_be_saved_away(
+    put: Put, open_page: Callable[..., AppTest]
+) -> None:
+    folder = put(config=CONFIG.replace("${TAOTOKEN_API_KEY}", KEY))
+    app = fine(open_page("configs"))
+    assert KEY not in texts(app)
+    app.segmented_control[0].set_value("text").run()
+    assert field(fine(app).text_area, "configs/config.toml").value == CONFIG
+    press(app, "Save")
+    assert (folder / "config.toml").read_text() == CONFIG
+    assert KEY not in everything(fine(app))
+
+
+def test_a_key_in_a_note_is_masked(put: Put, open_page: Callable[..., AppTest]) -> None:
+    put()
+    app = fine(open_page("configs"))
+    field(app.number_input, SEQUENCES).set_value(64).run()
+    field(app.text_input, "Note").set_value(f"with {KEY}").run()
+    assert field(fine(app).text_input, "Note").value == "with ***"
+    assert KEY not in everything(app)
