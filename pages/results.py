@@ -30,7 +30,7 @@ from pages.components.result_chart import (
 )
 from pages.components.result_rows import measurement_record
 from pages.components.result_table import arm_table, measurement_table, ratio_table
-from pages.components.result_trials import cancelled_line, failed_trials, live_progress
+from pages.components.result_trials import cancelled_line, failed_trials, live_progress, skipped_lines
 from pages.components.stall_chart import is_interference, stall_charts
 from pages.components.status import local_time, state_badge
 from pages.components.workload_form import workload_sentence
@@ -54,6 +54,7 @@ def page() -> None:
         _measured(store, view)
     with errors_as_messages():
         failed_trials(view.trials)
+    skipped_lines(view.trials)
     cancelled_line(view.trials)
     st.subheader(_("Notes"), anchor=False)
     notes_panel(store, view.row.id)

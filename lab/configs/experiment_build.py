@@ -14,6 +14,7 @@ from lab.configs.documents import Path
 from lab.configs.knob_values import value_problem, written
 from lab.configs.knobs import lab_keys, nearest_name
 from lab.configs.pair import ConfigPair, validated_workload
+from lab.configs.too_long import TOO_LONG, too_long_findings
 from lab.configs.workload_rules import workload_problems
 from lab.findings import Finding, LabError, has_errors
 from lab.messages import word
@@ -57,6 +58,7 @@ def build_experiment(
         return None, [*found, ((), Finding("experiment-nothing"))]
     for where, arm in arms:
         found += [(where, finding) for finding in _arm_rules(arm, pair, workload)]
+    found += too_long_findings(arms, pair, workload)
     plain = {"name": stem, **{key: data[key] for key in _PLAIN if key in data}}
     texts = {"settings_text": pair.settings_text, "config_text": pair.config_text}
     parts = {"workload": workload, "slo": slo, "limits": limits, "arms": tuple(arm for _, arm in arms)}
@@ -207,7 +209,8 @@ def _arm_rules(arm: Arm, pair: ConfigPair, workload: Workload) -> list[Finding]:
     if arm.target != "engine":
         return []
     changed = pair.with_knobs(arm.set)
-    problems = [*check_rules(changed), *check_lengths(changed, workload)]
+    lengths = [each for each in check_lengths(changed, workload) if each.code != TOO_LONG]
+    problems = [*check_rules(changed), *lengths]
     if arm.set.get("use_cache") is False and arm.engine == "vllm":
         problems = [each for each in problems if each.code != "use-cache-off"] + [Finding("use-cache-off")]
     telling = [each for each in problems if each.severity == "error" or _is_about(each, arm)]

@@ -45,6 +45,7 @@ SPOILING = frozenset(
         "effective-differs",
         "engine-restarted",
         "stopped-early",
+        "workload-shrunk",
     }
 )
 _DELAYS = {"client-lag": "lag_p99_ms", "client-late": "wait_p95_ms"}

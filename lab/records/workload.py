@@ -12,6 +12,7 @@ from lab.records.states import StageKind
 WorkloadKind = Literal["burst", "closed", "open", "gang", "ladder", "interference"]
 Arrival = Literal["constant", "poisson", "gamma"]
 Prefix = Literal["unique", "shared"]
+TooLong = Literal["skip", "shrink"]
 Scalar = str | int | float | bool
 
 Positive = Annotated[int, Field(ge=1)]
@@ -38,6 +39,7 @@ class Workload(BaseModel):
     warmup_requests: Annotated[int, Field(ge=0)] = 2
     request_timeout_s: Seconds = 600.0
     ignore_eos: bool = True
+    too_long: TooLong = "skip"
 
 
 class Stage(BaseModel):

@@ -48,7 +48,8 @@ def measure_stage(
 ) -> Summary:
     """Load the target with one stage, store requests, samples and summary, and return the summary.
 
-    `fit` holds the job to send and the marks that it carries. Raises `TrialInterrupted`, or `TrialFailed` "engine-died" or "load-failed"; then nothing of the stage is stored.
+    `fit` holds the job to send and the marks that it carries. Raises `TrialInterrupted`, or `TrialFailed` "engine-died"
+    or "load-failed"; then nothing of the stage is stored.
     """
     job = fit.job or load_job(work, target, count.stage)
     set_trial_state(site.store, work.trial_id, "warming")

@@ -14,7 +14,7 @@ FailureClass = Literal[
     "bad-config", "model-missing", "model-broken", "model-gated", "hub-unreachable", "driver", "killed",
     "port-taken", "out-of-memory", "no-kv-room", "context-too-long", "bad-flag",
     "unsupported", "crash", "start-timeout", "engine-died", "load-failed", "gateway-unset", "gateway-auth",
-    "all-requests-failed", "internal",
+    "all-requests-failed", "not-applicable", "internal",
 ]  # fmt: skip
 # shutdown: the runner must end (signal or intent), the trial goes back to the queue; stop: its experiment was stopped;
 # engine-stop: someone stopped the engine that the trial uses; time-limit: the experiment's `max_minutes` are over

@@ -10,16 +10,18 @@ from pathlib import Path
 
 from lab.findings import LabError
 from lab.plan import stages
-from lab.records.summary import Summary
+from lab.records.summary import Mark, Summary
 from lab.records.workload import Stage
 from lab.runner.ending import end_failed, end_interrupted
 from lab.runner.engine_keeper import EngineKeeper
-from lab.runner.measuring import StageCount, measure_stage
+from lab.runner.fitting import context_limit, fit_stage
+from lab.runner.measuring import StageCount, load_job, measure_stage
 from lab.runner.outcome import TrialFailed, TrialInterrupted, failed, failed_by
 from lab.runner.patience import insist
 from lab.runner.preparing import Targets
 from lab.runner.site import Site
 from lab.runner.space import refuse_full_disk
+from lab.runner.targets import TrialTarget
 from lab.runner.trial_log import trial_log
 from lab.runner.watch import Watch
 from lab.store import TrialWork, finish_experiment_if_done, set_trial_state
@@ -62,15 +64,44 @@ def _measure_all(site: Site, keeper: EngineKeeper, targets: Targets, work: Trial
     left = [stage for stage in planned if stage not in work.done_stages]
     watch = _watch(site, work)
     watch.raise_if_due()
+    skipped: list[Mark] = []
     if left:
         refuse_full_disk(site.env.run_dir)
         target = targets.prepare(work, watch)
         keeper.show_busy(target.launch_id is not None)
         set_trial_state(site.store, work.trial_id, "warming", launch_id=target.launch_id)
-        measured = [measure_stage(site, work, target, _count(planned, stage), watch) for stage in left]
+        counts = [_count(planned, stage) for stage in left]
+        measured, skipped = _measure_what_fits(site, work, target, counts, watch)
         keeper.show_busy(False)
+        if not measured and not work.done_stages:
+            _refuse_unfit(site, work, skipped)
         _refuse_when_all_failed(measured)
-    insist(lambda: set_trial_state(site.store, work.trial_id, "done"), ending=site.shutdown)
+    insist(lambda: set_trial_state(site.store, work.trial_id, "done", marks=skipped), ending=site.shutdown)
+
+
+def _measure_what_fits(
+    site: Site, work: TrialWork, target: TrialTarget, counts: Sequence[StageCount], watch: Watch
+) -> tuple[list[Summary], list[Mark]]:
+    """The summaries of the stages whose requests the target takes, and marks that name the others."""
+    limit = context_limit(site.store, target)
+    measured: list[Summary] = []
+    skipped: list[Mark] = []
+    for count in counts:
+        fit = fit_stage(load_job(work, target, count.stage), limit, target.variables)
+        watch.raise_if_due()
+        if fit.job is None:
+            _log.warning("left out: %s", fit.marks)
+            skipped += fit.marks
+        else:
+            measured.append(measure_stage(site, work, target, count, fit, watch))
+    return measured, skipped
+
+
+def _refuse_unfit(site: Site, work: TrialWork, skipped: Sequence[Mark]) -> None:
+    """A trial of which nothing fits failed as not applicable: its cell is no zero."""
+    set_trial_state(site.store, work.trial_id, "warming", marks=skipped)
+    reason = skipped[0]
+    raise TrialFailed("not-applicable", {"code": reason.code, **reason.params})
 
 
 def _count(planned: Sequence[Stage], stage: Stage) -> StageCount:

@@ -41,8 +41,10 @@ class Watch:
             self._reason = self._look()
         return self._reason
 
-    def raise_if_due(self) -> None:
-        """Raise `TrialInterrupted` when the trial must end."""
+    def raise_if_due(self, *, now: bool = False) -> None:
+        """Raise `TrialInterrupted` when the trial must end; `now` asks the database whenever it was asked last."""
+        if now:
+            self._next_look = 0.0
         reason = self.reason()
         if reason is not None:
             raise TrialInterrupted(reason)

@@ -13,7 +13,7 @@ from lab.store.config_saves import (
 )
 from lab.store.database import Store, open_store
 from lab.store.differences import compare_experiments
-from lab.store.documents import result_document, verdicts
+from lab.store.documents import result_document, skipped_stages, verdicts
 from lab.store.experiments import (
     finish_experiment_if_done,
     finish_idle_experiments,
@@ -131,6 +131,7 @@ __all__ = [
     "set_tags",
     "set_trial_progress",
     "set_trial_state",
+    "skipped_stages",
     "stored_pair",
     "unfinished_launches",
     "update_launch",

@@ -25,6 +25,8 @@ from lab.store.transitions import is_final
 from lab.store.views import MeasurementRow
 
 _SAMPLE_BATCH = 10_000
+SKIPPED_STAGE = frozenset({"stage-too-long", "stage-refused-as-too-long"})
+"""Marks of a trial about stages that were left out: nothing against those that were measured."""
 
 
 def save_measurement(
@@ -154,5 +156,5 @@ def _view(row: models.Measurement, trial: models.Trial, arm: models.Arm) -> Meas
         summary=Summary.model_validate(row.summary),
         started_at=row.started_at,
         ended_at=row.ended_at,
-        trial_marks=to_marks(trial.marks),
+        trial_marks=tuple(mark for mark in to_marks(trial.marks) if mark.code not in SKIPPED_STAGE),
     )

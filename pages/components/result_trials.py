@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import streamlit as st
 
 from lab.messages import word_message
-from lab.store import ExperimentView, TrialRow
+from lab.records.workload import Stage
+from lab.store import ExperimentView, TrialRow, skipped_stages
 from pages.components.frame import link_to
-from pages.components.i18n import _
+from pages.components.i18n import _, word
 from pages.components.markdown import plain_markdown
 from pages.components.progress import current_trial, done_ratio, progress_text, trial_text
+from pages.components.result_table import stage_text
 from pages.components.status import failure_word, state_word
 
 
@@ -22,7 +24,7 @@ def trial_reason(trial: TrialRow) -> str:
 
 def failed_trials(trials: Sequence[TrialRow]) -> None:
     """Each failed trial with its class, the reason and the lines of the log that decided."""
-    failed = [trial for trial in trials if trial.state == "failed"]
+    failed = [trial for trial in trials if trial.state == "failed" and trial.failure != "not-applicable"]
     if not failed:
         return
     st.subheader(_("Failed trials"), anchor=False)
@@ -35,6 +37,19 @@ def failed_trials(trials: Sequence[TrialRow]) -> None:
                 st.code(trial.log_tail, language="log", wrap_lines=True)
             if trial.launch_id is not None:
                 link_to("engine", _("The engine's launch {id}").format(id=trial.launch_id), launch=trial.launch_id)
+
+
+def skipped_lines(trials: Sequence[TrialRow]) -> None:
+    """What was left out because the target does not take requests of that length; the repeats of an arm are one."""
+    lines: dict[str, None] = {}
+    for trial, mark in skipped_stages(trials):
+        kind, value = mark.params.get("stage_kind"), mark.params.get("stage_value")
+        stage = stage_text(Stage.model_validate({"kind": kind, "value": value}))
+        name = f"{trial.arm_name}, {stage}" if stage else trial.arm_name
+        lines[f"**{plain_markdown(name)}**: {plain_markdown(word(mark.code, dict(mark.params)))}"] = None
+    if lines:
+        st.subheader(_("Not applicable"), anchor=False)
+        st.markdown("\n".join(f"- {line}" for line in lines))
 
 
 def cancelled_line(trials: Sequence[TrialRow]) -> None:

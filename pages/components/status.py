@@ -56,6 +56,7 @@ _FAILURES = {
     "gateway-unset": N_("Gateway not configured"),
     "gateway-auth": N_("Gateway refused the key"),
     "all-requests-failed": N_("All requests failed"),
+    "not-applicable": N_("Not applicable"),
     "internal": N_("Internal error"),
     # of a request
     "refused": N_("Connection refused"),

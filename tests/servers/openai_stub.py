@@ -23,6 +23,8 @@ from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+TEMPLATE_TOKENS = 30
+
 
 @dataclass(frozen=True)
 class Behaviour:
@@ -40,6 +42,9 @@ class Behaviour:
     lingers_s: float = 0.5  # how long the API process outlives its core
     closes_its_port: bool = False  # … as soon as its core has died
     stop_takes_s: float = 0.0  # from SIGTERM to the end, for each of the processes
+    context_tokens: int | None = None  # longer requests are refused as vLLM does; a word is a token, a template 30
+    tells_context: bool = False  # in its list of models
+    cached_requests: int = 0  # the prompts of its first completions came from its prefix cache
 
 
 @dataclass
@@ -78,14 +83,22 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/metrics":
             lines = [f'vllm:num_requests_running{{engine="0"}} {self.server.running}.0']
-            lines += ['vllm:num_requests_waiting{engine="0"} 0.0', 'vllm:prefix_cache_queries_total{engine="0"} 0.0']
+            lines.append('vllm:num_requests_waiting{engine="0"} 0.0')
+            with self.server.lock:
+                prompts = [len(seen.prompt.split()) for seen in self.server.seen]
+            hits = sum(prompts[: self.server.behaviour.cached_requests])
+            lines.append(f'vllm:prefix_cache_queries_total{{engine="0"}} {sum(prompts)}.0')
+            lines.append(f'vllm:prefix_cache_hits_total{{engine="0"}} {hits}.0')
             self._send(200, "\n".join([*lines, ""]), "text/plain")
         elif self.path == "/health":
             self._send(503 if self.server.core_died else 200, "")
         elif self.path == "/stats":
             self._send(200, json.dumps([asdict(each) for each in self.server.seen]))
         elif self.path == "/v1/models" and self._may_come():
-            self._send(200, json.dumps({"object": "list", "data": [{"id": self.server.served, "object": "model"}]}))
+            model: dict[str, Any] = {"id": self.server.served, "object": "model"}
+            if self.server.behaviour.tells_context:
+                model["max_model_len"] = self.server.behaviour.context_tokens
+            self._send(200, json.dumps({"object": "list", "data": [model]}))
         elif self.path != "/v1/models":
             self._send(404, '{"error":{"message":"no such path"}}')
 
@@ -114,6 +127,14 @@ class Handler(BaseHTTPRequestHandler):
             die(behaviour)
         if self.server.core_died:
             self._send(500, '{"error":{"message":"EngineCore encountered an issue."}}')
+            return
+        prompt, limit = len(seen.prompt.split()) + TEMPLATE_TOKENS, behaviour.context_tokens
+        if limit is not None and prompt + tokens > limit:
+            message = (
+                f"This model's maximum context length is {limit} tokens. However, you requested {prompt + tokens} "
+                f"tokens ({prompt} in the messages, {tokens} in the completion)."
+            )
+            self._send(400, json.dumps({"error": {"message": message, "code": 400}}))
             return
         if behaviour.fail_status is not None and tokens > 2:
             self._send(behaviour.fail_status, '{"error":{"message":"broken on purpose"}}')
