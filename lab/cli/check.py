@@ -11,7 +11,7 @@ from lab.cli.findings_report import echo_findings, finding_json
 from lab.cli.store_access import json_option
 from lab.configs.checks import check_pair
 from lab.configs.documents import open_toml
-from lab.configs.experiment_file import check_file
+from lab.configs.experiment_file import check_file, read_experiment
 from lab.configs.pair import CONFIG_FILE, SETTINGS_FILE, ConfigPair, read_pair
 from lab.configs.pair_files import read_text
 from lab.environment import Environment, read_environment
@@ -64,7 +64,20 @@ def _of_file(path: Path, env: Environment) -> tuple[Finding, ...]:
         return _of_pair(path, _partner(path, CONFIG_FILE, env.config_file), path)
     if _is_config(path):
         return _of_pair(_partner(path, SETTINGS_FILE, env.settings_file), path, path)
-    return tuple(each for each in check_file(path, read_pair(env.config_dir)) if each.file in (None, str(path)))
+    return _of_experiment(path, env)
+
+
+def _of_experiment(path: Path, env: Environment) -> tuple[Finding, ...]:
+    """What the file says wrong, then what the engines of its arms have to say."""
+    pair = read_pair(env.config_dir)
+    found = tuple(each for each in check_file(path, pair) if each.file in (None, str(path)))
+    experiment, _ = read_experiment(read_text(path), str(path), pair)
+    if experiment is None:
+        return found
+    from lab.engine.pair_command import check_arms
+    from lab.host.facts import host_kind
+
+    return (*found, *(each.in_file(str(path)) for each in check_arms(experiment, env, host_kind())))
 
 
 def _of_pair(settings: Path, config: Path, about: Path) -> tuple[Finding, ...]:

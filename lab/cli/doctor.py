@@ -58,6 +58,7 @@ def examine(env: Environment) -> tuple[Check, ...]:
     pair, configs = _configs(env)
     parts: tuple[tuple[str, Callable[[], Check]], ...] = (
         ("engine", lambda: _engine(env)),
+        ("engines", lambda: _other_engines(env)),
         ("model", lambda: _model(env, pair)),
         ("gateway", lambda: _gateway(env, pair)),
         ("database", lambda: _database(env)),
@@ -117,23 +118,44 @@ def _configs(env: Environment) -> tuple[ConfigPair | None, Check]:
 
 
 def _engine(env: Environment) -> Check:
-    from lab.engine.catalogue import cached_catalogue, engine_version
+    from lab.engine.catalogue import cached_catalogue
     from lab.engine.definition import load_definition
-    from lab.findings import error
+    from lab.engine.installation import engine_python, engine_version, not_installed
 
     definition = load_definition(ENGINE, env.config_dir)
-    version = engine_version(definition, env.engine_python)
+    python = engine_python(ENGINE, env)
+    version = engine_version(definition, python)
     if version is None:
-        raise error("engine-not-installed", engine=definition.label, python=str(env.engine_python))
-    catalogue = cached_catalogue(definition, env.engine_python, env.run_dir)
+        raise LabError(not_installed(definition, python))
+    catalogue = cached_catalogue(definition, python, env.run_dir)
     facts = {
         "kind": definition.kind,
         "distribution": version.distribution,
         "version": version.version,
-        "python": str(env.engine_python),
+        "python": str(python),
         "options": len(catalogue.flags) if catalogue else None,
     }
-    return Check("engine", "ok", f"{version.distribution} {version.version} in {env.engine_python}", facts)
+    return Check("engine", "ok", f"{version.distribution} {version.version} in {python}", facts)
+
+
+def _other_engines(env: Environment) -> Check:
+    """Which of the other engines arms can use here, and what installs the rest."""
+    from lab.engine.definition import list_engines, load_definition
+    from lab.engine.installation import engine_python, engine_version
+
+    told: list[str] = []
+    facts: dict[str, Any] = {}
+    for kind in list_engines(env.config_dir):
+        if kind == ENGINE:
+            continue
+        definition = load_definition(kind, env.config_dir)
+        found = engine_version(definition, engine_python(kind, env))
+        facts[kind] = {"installed": found is not None, "version": found.version if found else None}
+        if found is None:
+            told.append(f"{definition.label}: not installed ({definition.installed.hint})")
+        else:
+            told.append(f"{definition.label}: {found.version or found.distribution}")
+    return Check("engines", "ok", "; ".join(told) or "none defined", facts)
 
 
 def _model(env: Environment, pair: ConfigPair | None) -> Check:

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 import os
-import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lab.engine.definition import EngineDefinition, load_definition
+from lab.engine.definition import EngineDefinition, list_engines, load_definition
+from lab.engine.installation import ask, engine_python, engine_version, not_installed
 from lab.environment import read_environment
-from lab.findings import LabError, error
+from lab.findings import Finding, LabError, error
 from lab.messages import word_finding
 from lab.records.workload import Scalar
 
-_SCRIPTS = Path(__file__).parent / "catalogues"
-_VERSION_TIMEOUT_S = 30.0
-_FLAGS_TIMEOUT_S = 180.0
+# raised where what is kept of a flag changes
+_EDITION = 2
 
 
 class Flag(BaseModel):
@@ -59,21 +54,6 @@ class Catalogue(BaseModel):
         return found[0] if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class EngineVersion:
-    distribution: str
-    version: str
-
-
-def engine_version(definition: EngineDefinition, python: Path) -> EngineVersion | None:
-    """The release of the engine in this interpreter, in a fraction of a second; None where it is not installed.
-
-    Raises `LabError` "engine-python-unusable" where the interpreter cannot be run.
-    """
-    answer = _ask(definition, python, ["--version"], _VERSION_TIMEOUT_S)
-    return EngineVersion(answer["distribution"], answer["version"]) if answer.get("version") else None
-
-
 def read_catalogue(definition: EngineDefinition, python: Path, run_dir: Path) -> Catalogue | None:
     """The flags of the engine in this interpreter: from the run directory where its release is known, else asked.
 
@@ -84,12 +64,12 @@ def read_catalogue(definition: EngineDefinition, python: Path, run_dir: Path) ->
         return None
     version = engine_version(definition, python)
     if version is None:
-        raise error("engine-not-installed", engine=definition.label, python=str(python))
+        raise LabError(not_installed(definition, python))
     known = cached_catalogue(definition, python, run_dir)
     if known is not None and known.version == version.version and known.distribution == version.distribution:
         return known
     try:
-        catalogue = Catalogue.model_validate(_ask(definition, python, [], _FLAGS_TIMEOUT_S))
+        catalogue = Catalogue.model_validate(ask(definition, python, flags=True))
     except ValidationError as problem:
         raise error("engine-catalogue-failed", python=str(python), reason=str(problem.errors()[0]["msg"])) from problem
     _keep(catalogue, _cache_file(definition, python, run_dir))
@@ -106,7 +86,7 @@ def cached_catalogue(definition: EngineDefinition, python: Path, run_dir: Path) 
 
 def _cache_file(definition: EngineDefinition, python: Path, run_dir: Path) -> Path:
     place = hashlib.sha256(str(python.absolute()).encode("utf-8")).hexdigest()[:12]
-    return run_dir / "catalogues" / f"{definition.kind}-{place}.json"
+    return run_dir / "catalogues" / f"{definition.kind}-{place}-{_EDITION}.json"
 
 
 def _keep(catalogue: Catalogue, path: Path) -> None:
@@ -116,42 +96,23 @@ def _keep(catalogue: Catalogue, path: Path) -> None:
     unfinished.replace(path)
 
 
-def _ask(definition: EngineDefinition, python: Path, arguments: list[str], timeout_s: float) -> Mapping[str, Any]:
-    script = _SCRIPTS / (definition.catalogue or "")
-    try:
-        done = subprocess.run(
-            [str(python), "-W", "ignore", str(script), *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except OSError as problem:
-        raise error("engine-python-unusable", python=str(python), reason=problem.strerror) from problem
-    except subprocess.TimeoutExpired as problem:
-        raise error("engine-catalogue-failed", python=str(python), reason=f"no answer in {timeout_s:g} s") from problem
-    return _last_json(done, python)
-
-
-def _last_json(done: subprocess.CompletedProcess[bytes], python: Path) -> Mapping[str, Any]:
-    lines = done.stdout.decode("utf-8", "replace").split("\n")
-    try:
-        answer: Mapping[str, Any] = json.loads([line for line in lines if line.strip()][-1])
-        return answer
-    except (IndexError, ValueError):
-        said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
-        raise error("engine-catalogue-failed", python=str(python), reason=said or f"exit {done.returncode}") from None
-
-
 def main() -> int:
-    """`python -m lab.engine.catalogue`: ask the installed vLLM ahead of its first start; pages show its flags."""
+    """`python -m lab.engine.catalogue`: ask the installed engines ahead of their first start, for the pages."""
+    env = read_environment()
+    said = [_read(kind) for kind in list_engines(env.config_dir)]
+    problems = [each for each in said if each is not None]
+    print(*map(word_finding, problems), sep="\n", file=sys.stderr)  # noqa: T201
+    return 1 if len(problems) == len(said) else 0
+
+
+def _read(kind: str) -> Finding | None:
     env = read_environment()
     try:
-        read_catalogue(load_definition("vllm", env.config_dir), env.engine_python, env.run_dir)
+        definition = load_definition(kind, env.config_dir)
+        read_catalogue(definition, engine_python(kind, env), env.run_dir)
     except LabError as problem:
-        print(*map(word_finding, problem.findings), sep="\n", file=sys.stderr)  # noqa: T201
-        return 1
-    return 0
+        return problem.findings[0]
+    return None
 
 
 if __name__ == "__main__":

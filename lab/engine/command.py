@@ -11,9 +11,10 @@ from pathlib import Path
 from lab.engine.catalogue import Catalogue
 from lab.engine.definition import EngineDefinition
 from lab.engine.flags import observing, to_flags
+from lab.engine.installation import find_program
 from lab.engine.model import ModelRef
 from lab.engine.overlays import Overlay, apply_overlays
-from lab.findings import Finding
+from lab.findings import Finding, Param
 from lab.host.facts import HostKind
 from lab.records.workload import Scalar
 
@@ -64,14 +65,17 @@ def build_command(
     """
     used, overlays, warnings = apply_overlays(definition.overlay, knobs, explicit, host_kind)
     flags = to_flags(definition, used, explicit, catalogue)
+    argument, no_file = _model_argument(definition, model)
     places = {
         "python": str(python.absolute()),  # not resolved: the link is what makes it a virtual environment's
-        "model": model.argument,
+        "program": find_program(definition, python) or definition.installed.program or "",
+        "model": argument,
         "served_name": model.served_name,
         "port": str(port),
     }
     chosen = devices if devices is not None else _text(knobs.get("devices"))
     notes = (Finding(code, "advice", {"engine": definition.label}) for code in spoken_notes(definition, used))
+    problems = (model.problem,) if model.problem else no_file
     return EngineCommand(
         argv=(
             *(part.format_map(places) for part in definition.command),
@@ -80,12 +84,31 @@ def build_command(
         ),
         environment=engine_environment(definition, variables, model, chosen),
         overlays=overlays,
-        findings=(*warnings, *flags.findings, *notes, *((model.problem,) if model.problem else ())),
+        findings=(*warnings, *flags.findings, *notes, *problems),
         port=port,
         served_name=definition.request_model.format_map(places),
         api_key_env=_api_key_env(definition, variables),
         flags=flags.values,
     )
+
+
+def _model_argument(definition: EngineDefinition, model: ModelRef) -> tuple[str, tuple[Finding, ...]]:
+    """The folder or name, or the one file in the folder that this engine wants."""
+    if definition.model_file is None or model.problem is not None:
+        return model.argument, ()
+    if model.path is not None and model.path.is_file():
+        return model.argument, ()
+    found = sorted(model.path.glob(definition.model_file)) if model.path is not None else []
+    if len(found) == 1:
+        return str(found[0]), ()
+    params: dict[str, Param] = {
+        "engine": definition.label,
+        "model": model.argument,
+        "pattern": definition.model_file,
+        "files": ", ".join(file.name for file in found[:5]) or None,
+    }
+    code = "model-file-ambiguous" if found else "model-file-missing"
+    return model.argument, (Finding(code, "error", params),)
 
 
 def spoken_notes(definition: EngineDefinition, knobs: Mapping[str, Scalar]) -> tuple[str, ...]:

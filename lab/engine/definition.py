@@ -28,6 +28,33 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+class Installed(_Part):
+    """What must be there before a launch: one of these Python packages in the engine's interpreter, or a program.
+
+    `module` is one more that the package needs to serve. `hint` is the command that installs it.
+    """
+
+    distributions: list[str] = Field(default_factory=list)
+    module: str | None = None
+    program: str | None = None
+    hint: str
+
+
+class CatalogueSource(_Part):
+    """Where the engine's own parser stands, newest place first; each place is `module:attribute`.
+
+    "argparse": `parser` names classes, and `source` functions that fill (or make) such a parser. "click": `source`
+    names applications of click or typer, and `command` the one command of them that serves.
+    """
+
+    kind: Literal["argparse", "click"]
+    source: list[str]
+    parser: list[str] = Field(default_factory=lambda: ["argparse:ArgumentParser"])
+    command: str | None = None
+    # where the kind of device is told that the engine was built for
+    device: str | None = None
+
+
 class EngineEnvironment(_Part):
     """Variables the engine gets and must not get; `secret` and `keep` are shell patterns, `keep` wins."""
 
@@ -78,9 +105,13 @@ class Note(_Part):
 
 
 class Clash(_Part):
-    """Knobs that cannot stand together: `when` maps each to its value; the code of the messages says why."""
+    """Knobs that cannot stand together: `when` maps each to its value; the code of the messages says why.
+
+    `beside` are knobs that clash with it by being set at all; 0 counts as not set.
+    """
 
     when: dict[str, Scalar]
+    beside: list[str] = Field(default_factory=list)
     code: str
 
 
@@ -136,7 +167,7 @@ class Metrics(_Part):
 
 
 class EffectiveSource(_Part):
-    """Where each knob in force is read: dotted paths of a JSON answer, labels of a metric."""
+    """Where each knob in force is read: paths of a JSON answer ("!" in front: the opposite), labels of a metric."""
 
     path: str | None = None
     labels_metric: str | None = None
@@ -168,8 +199,11 @@ class EngineDefinition(_Part):
     label: str
     # whether the knobs' canonical names are this engine's own, so that any flag of its parser is a knob
     canonical: bool = False
-    catalogue: str | None = None
+    installed: Installed
+    catalogue: CatalogueSource | None = None
     command: list[str]
+    # the engine is given one file of the model's folder, which this pattern finds
+    model_file: str | None = None
     # the name that requests carry, made of the same parts as the command
     request_model: str = "{served_name}"
     devices_variable: str | None = None
@@ -177,7 +211,14 @@ class EngineDefinition(_Part):
     owned: list[str] = Field(default_factory=list)
     not_flags: list[str] = Field(default_factory=list)
     environment: EngineEnvironment = EngineEnvironment()
+    # one flag, several that all get the value (with spaces between), or a pair for true and false ("" for none)
     flags: dict[str, str | Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default_factory=dict)
+    # how this engine writes a knob's values ("": leave it out); a knob that stands here takes these values only
+    values: dict[str, dict[str, str]] = Field(default_factory=dict)
+    # the flag counts the whole, the knob one of as many as another knob says
+    times: dict[str, str] = Field(default_factory=dict)
+    # knobs that mean something near but not the same; a code of the messages
+    meaning: dict[str, str] = Field(default_factory=dict)
     # knobs that count only where another one, a switch, is true
     only_with: dict[str, str] = Field(default_factory=dict)
     request: Request = Request()

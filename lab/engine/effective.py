@@ -79,9 +79,10 @@ def _from_json(client: EngineClient, definition: EngineDefinition) -> dict[str, 
         return {}
     found = {}
     for knob, path in definition.effective.knobs.items():
-        there, value = _at(answer, path)
+        there, value = _at(answer, path.removeprefix("!"))
         if there:
-            found[knob] = _plain(value)
+            plain = not value if path.startswith("!") and isinstance(value, bool) else _plain(value)
+            found[knob] = _canonical(definition, knob, plain)
     return found
 
 
@@ -93,6 +94,12 @@ def _from_labels(client: EngineClient, definition: EngineDefinition) -> dict[str
     except (LabError, ValueError):
         return {}
     return {knob: _read(labels[label]) for knob, label in definition.effective.labels.items() if label in labels}
+
+
+def _canonical(definition: EngineDefinition, knob: str, value: Scalar | None) -> Scalar | None:
+    """An engine's own word for a value as ours."""
+    words = definition.values.get(knob, {})
+    return next((ours for ours, theirs in words.items() if theirs == value and theirs != ""), value)
 
 
 def _at(table: Any, path: str) -> tuple[bool, Any]:

@@ -37,7 +37,8 @@ def to_flags(
         if finding is not None:
             findings.append(finding)
         if finding is None or finding.code == "flag-unchecked":
-            arguments += _arguments(_flag(definition, catalogue, key), value)
+            findings += _meaning(definition, key, value)
+            arguments += _arguments(_flag(definition, catalogue, key), _counted(definition, knobs, key, value))
             values[name] = value
     return FlagSet(tuple(arguments), values, (*findings, *clashes(definition, knobs)))
 
@@ -48,6 +49,7 @@ def clashes(definition: EngineDefinition, knobs: Mapping[str, Scalar]) -> tuple[
         Finding(clash.code, "error", {"engine": definition.label})
         for clash in definition.clash
         if all(knobs.get(name) == value for name, value in clash.when.items())
+        and all(knobs.get(name) for name in clash.beside)
     )
 
 
@@ -84,6 +86,35 @@ def _without_its_switch(
     return Finding("knob-needs-switch", "error" if explicit else "warning", params)
 
 
+def written(definition: EngineDefinition, key: str, value: Scalar) -> Scalar:
+    """The value as this engine writes it; "" for one that it does by itself."""
+    table = definition.values.get(key)
+    return value if table is None else table.get(_spelled(value), value)
+
+
+def _spelled(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _counted(definition: EngineDefinition, knobs: Mapping[str, Scalar], key: str, value: Scalar) -> Scalar:
+    """The value that its flag gets: written the engine's way, or the whole where the flag counts the whole."""
+    factor = knobs.get(definition.times.get(key, ""))
+    if isinstance(factor, int) and isinstance(value, int) and not isinstance(value, bool):
+        return value * factor
+    return written(definition, key, value)
+
+
+def _meaning(definition: EngineDefinition, key: str, value: Scalar) -> list[Finding]:
+    code = definition.meaning.get(key)
+    flag = definition.flags.get(key)
+    shown = flag if isinstance(flag, str) else flag[0] if flag else key
+    return (
+        [Finding(code, "advice", {"knob": key, "value": value, "flag": shown, "engine": definition.label})]
+        if code
+        else []
+    )
+
+
 def _refusal(
     definition: EngineDefinition, catalogue: Catalogue | None, key: str, value: Scalar, *, explicit: bool
 ) -> Finding | None:
@@ -93,14 +124,18 @@ def _refusal(
     absent = _absent(definition, catalogue, key)
     if absent is not None:
         return absence(absent, params, explicit=explicit)
+    table = definition.values.get(key)
+    if table is not None and _spelled(value) not in table and str(value) not in table.values():
+        return Finding("value-without-counterpart", "error", {**params, "choices": ", ".join(table)})
     if catalogue is None:
         return None if key in definition.flags else Finding("flag-unchecked", "warning", params)
     flag = _listed(definition, catalogue, key)
     if flag is None:
         return Finding("unknown-flag", "error", {**params, "nearest": catalogue.nearest(key), **_release(catalogue)})
-    if flag.choices is not None and str(value) not in flag.choices:
+    used = written(definition, key, value)
+    if used != "" and flag.choices is not None and str(used) not in flag.choices:
         return Finding("flag-choice", "error", {**params, "choices": ", ".join(flag.choices), **_release(catalogue)})
-    if flag.type == "bool" and not isinstance(value, bool):
+    if flag.type == "bool" and not isinstance(used, bool):
         return Finding("flag-wants-bool", "error", params)
     return None
 
@@ -117,8 +152,10 @@ def _absent(definition: EngineDefinition, catalogue: Catalogue | None, key: str)
 def _listed(definition: EngineDefinition, catalogue: Catalogue, key: str) -> Flag | None:
     """The catalogue's entry of a knob, found by the definition's spelling or by the name itself."""
     known = definition.flags.get(key)
-    spelled = known if isinstance(known, str) else known[0] if known else None
-    return next((flag for flag in catalogue.flags if flag.flag == spelled), None) or catalogue.find(key)
+    spelled = {
+        each.partition("=")[0] for flag in ([known] if isinstance(known, str) else known or []) for each in flag.split()
+    }
+    return next((flag for flag in catalogue.flags if flag.flag in spelled), None) or catalogue.find(key)
 
 
 def _release(catalogue: Catalogue) -> dict[str, Param]:
@@ -139,9 +176,10 @@ def _flag(definition: EngineDefinition, catalogue: Catalogue | None, key: str) -
 
 def _arguments(flag: Flag, value: Scalar) -> list[str]:
     if isinstance(value, bool):
-        if value:
-            return [flag.flag]
-        return [flag.off] if flag.off else []
+        said = flag.flag if value else flag.off
+        return [said] if said else []
     text = str(value)
     # a value that starts like a flag must be tied to its own
-    return [f"{flag.flag}={text}"] if text.startswith("-") else [flag.flag, text]
+    return [
+        part for name in flag.flag.split() if text for part in ([f"{name}={text}"] if text[0] == "-" else [name, text])
+    ]

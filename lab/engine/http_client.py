@@ -72,8 +72,9 @@ class EngineClient:
         answer = self._client_request("POST", self._paths.reset_path)
         if answer.status_code in (404, 405):
             return None
-        # vLLM answers 200 to a failed reset too and says so in the body, which older releases leave empty
-        told = answer.json().get("success", True) if answer.content else True
+        # vLLM answers 200 to a failed reset too and says so in the body, which older releases leave empty; SGLang's
+        # is a sentence
+        told = answer.json().get("success", True) if answer.content[:1] == b"{" else True
         return bool(answer.is_success and told)
 
     def is_well(self) -> bool | None:

@@ -8,7 +8,7 @@ from typing import Any
 from lab.configs.knobs import knob_table
 from lab.configs.pair import ConfigPair
 from lab.engine.definition import EngineDefinition
-from lab.engine.flags import absence
+from lab.engine.flags import absence, written
 from lab.findings import Finding, Param
 from lab.records.workload import Scalar
 
@@ -27,7 +27,7 @@ def request_fields(
         _put(body, field, value)
     for knob, value in request_knobs(definition, pair).items():
         if knob not in definition.absent:
-            _put(body, rules.fields.get(knob, knob), value)
+            _put(body, rules.fields.get(knob, knob), _in_request(definition, knob, value))
     if output_tokens is not None:
         for field, value in rules.full_length.items():
             _put(body, field, output_tokens if value == "{output_tokens}" else value)
@@ -49,6 +49,12 @@ def check_request(definition: EngineDefinition, pair: ConfigPair, explicit: froz
             params: dict[str, Param] = {"knob": knob, "value": value, "engine": definition.label}
             found.append(absence(lacking, params, explicit=knob in explicit))
     return tuple(found)
+
+
+def _in_request(definition: EngineDefinition, knob: str, value: Scalar) -> Scalar:
+    """Numbers stay numbers where the engine writes them otherwise."""
+    said = written(definition, knob, value)
+    return int(said) if isinstance(said, str) and isinstance(value, int) and not isinstance(value, bool) else said
 
 
 def _put(body: dict[str, Any], field: str, value: Scalar) -> None:

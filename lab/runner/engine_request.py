@@ -5,19 +5,21 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from lab.configs.checks import check_launch
 from lab.configs.pair import ConfigPair
 from lab.engine.catalogue import Catalogue, read_catalogue
 from lab.engine.command import EngineCommand, build_command, spoken_notes
 from lab.engine.definition import EngineDefinition, load_definition
+from lab.engine.installation import check_installed, engine_python
 from lab.engine.model import ModelRef, find_model
 from lab.engine.port import port_owner
 from lab.engine.request_fields import check_request
 from lab.findings import Finding, LabError
 from lab.records.summary import Mark
 from lab.records.workload import Scalar, Workload
-from lab.runner.outcome import failed, failed_by
+from lab.runner.outcome import FailureClass, failed, failed_by
 from lab.runner.site import Site
 
 LOOPBACK = "127.0.0.1"
@@ -32,6 +34,7 @@ class EngineRequest:
     knobs: Mapping[str, Scalar]
     explicit: frozenset[str]
     port: int | None
+    python: Path
     catalogue: Catalogue | None = None
 
     def gpu_indices(self, gpu_count: int) -> tuple[int, ...]:
@@ -45,7 +48,7 @@ class EngineRequest:
 def engine_request(site: Site, pair: ConfigPair, kind: str, explicit: frozenset[str]) -> EngineRequest:
     """The checked request for a pair.
 
-    Raises `TrialFailed` "bad-config" or "model-missing" with the finding's own words.
+    Raises `TrialFailed` "bad-config", "unsupported" or "model-missing" with the finding's own words.
     """
     _refuse_errors(check_launch(pair))
     knobs = dict(pair.engine_knobs())
@@ -53,12 +56,14 @@ def engine_request(site: Site, pair: ConfigPair, kind: str, explicit: frozenset[
         definition = load_definition(kind, site.env.config_dir)
     except LabError as problem:
         raise failed_by(problem.findings[0], "bad-config") from problem
+    python = engine_python(kind, site.env)
+    _refuse_errors(check_installed(definition, python), "unsupported")
     _refuse_errors(check_request(definition, pair, explicit))
     model = find_model(str(knobs.get("model", "")), site.env)
     if model.problem is not None and model.problem.severity == "error":
         raise failed_by(model.problem, "model-missing")
     port = knobs.get("port")
-    request = EngineRequest(definition, model, knobs, explicit, int(port) if port else None)
+    request = EngineRequest(definition, model, knobs, explicit, int(port) if port else None, python)
     return _checked(site, request)
 
 
@@ -77,7 +82,7 @@ def _checked(site: Site, request: EngineRequest) -> EngineRequest:
     findings = engine_command(site, request, request.port or 1).findings
     if any(finding.code == "flag-unchecked" for finding in findings):
         try:
-            catalogue = read_catalogue(request.definition, site.env.engine_python, site.env.run_dir)
+            catalogue = read_catalogue(request.definition, request.python, site.env.run_dir)
         except LabError as problem:
             raise failed_by(problem.findings[0], "bad-config") from problem
         request = replace(request, catalogue=catalogue)
@@ -95,7 +100,7 @@ def _with_catalogue(site: Site, request: EngineRequest) -> EngineRequest:
     if not request.definition.observe or request.catalogue is not None:
         return request
     try:
-        return replace(request, catalogue=read_catalogue(request.definition, site.env.engine_python, site.env.run_dir))
+        return replace(request, catalogue=read_catalogue(request.definition, request.python, site.env.run_dir))
     except LabError:
         return request
 
@@ -109,7 +114,7 @@ def engine_command(site: Site, request: EngineRequest, port: int) -> EngineComma
         host_kind=site.kind,
         model=request.model,
         port=port,
-        python=site.env.engine_python,
+        python=request.python,
         devices=None,
         variables=site.variables,
         catalogue=request.catalogue,
@@ -134,7 +139,7 @@ def choose_port(wanted: int | None) -> int:
         return int(probe.getsockname()[1])
 
 
-def _refuse_errors(findings: tuple[Finding, ...]) -> None:
+def _refuse_errors(findings: tuple[Finding, ...], failure: FailureClass = "bad-config") -> None:
     for finding in findings:
         if finding.severity == "error":
-            raise failed_by(finding, "bad-config")
+            raise failed_by(finding, failure)

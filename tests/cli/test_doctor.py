@@ -43,7 +43,7 @@ def test_all_parts_are_there_and_a_sound_host_gives_status_0(config_dir: Path) -
     done = doctor("--json")
     found = json.loads(done.stdout)
     assert done.exit_code == 0, done.output
-    assert list(found) == ["host", "gpu", "configs", "engine", "model", "gateway", "database", "runner"]
+    assert list(found) == ["host", "gpu", "configs", "engine", "engines", "model", "gateway", "database", "runner"]
     assert found["model"]["max_position_embeddings"] == 4096
     assert found["engine"]["version"]
     assert (found["database"]["state"], found["runner"]["pid"]) == ("warning", None)

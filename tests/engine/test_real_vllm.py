@@ -11,12 +11,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from lab.engine.catalogue import Catalogue, cached_catalogue, engine_version, read_catalogue
+from lab.engine.catalogue import Catalogue, cached_catalogue, read_catalogue
 from lab.engine.command import EngineCommand, build_command
 from lab.engine.definition import EngineDefinition
 from lab.engine.diagnosis import read_log
 from lab.engine.effective import compare_effective, read_effective
 from lab.engine.http_client import EngineClient
+from lab.engine.installation import engine_version
 from lab.engine.model import find_model
 from lab.engine.process import EngineProcess, launch, stop
 from lab.engine.readiness import EngineFailed, ReadyReport, wait_ready
