@@ -25,6 +25,7 @@ from pages.components.context import environment, errors_as_messages, get_store,
 from pages.components.i18n import N_, _
 from pages.components.knob_form import knob_form
 from pages.components.markdown import escaped
+from pages.components.memory_forecast import memory_forecast_panel
 from pages.components.pair_panel import changes_panel, checked, fresh_errors, short_names
 from pages.components.paste_box import paste_view
 
@@ -142,12 +143,14 @@ def _consequences(config_dir: Path, disk: ConfigPair, base: ConfigPair, current:
         st.subheader(_("Engine command"), anchor=False)
         st.caption(_("Shown when the checks find no error."))
         return
-    definition, command = pair_command(current)
-    findings_panel(current, tuple(without_repeats((*findings, *command.findings))))
+    built = pair_command(current)
+    definition, command = built.definition, built.command
+    findings_panel(current, tuple(without_repeats((*findings, *built.findings))))
     with st.expander(_("Try this"), icon=":material/science:"), errors_as_messages():
         try_panel(get_store(), base, current)
     st.subheader(_("Engine command"), anchor=False)
     command_lines(current, definition, command)
+    memory_forecast_panel(current)
 
 
 def _definition() -> EngineDefinition | None:

@@ -10,18 +10,18 @@ import streamlit as st
 
 from lab.configs.checks import check_pair
 from lab.configs.pair import ConfigPair, read_pair
-from lab.engine.catalogue import cached_catalogue
-from lab.engine.command import EngineCommand, build_command
-from lab.engine.definition import EngineDefinition, load_definition
-from lab.engine.model import find_model
+from lab.engine.command import EngineCommand
+from lab.engine.definition import EngineDefinition
+from lab.engine.pair_command import EXAMPLE_PORT, PairCommand
+from lab.engine.pair_command import pair_command as engine_pair_command
 from lab.findings import Finding, has_errors
 from pages.components.context import environment, show_findings
 from pages.components.effective import shown
 from pages.components.host import current_facts
 from pages.components.i18n import _, word
+from pages.components.outlook import outlook
 
 ENGINE = "vllm"
-EXAMPLE_PORT = 8000
 
 
 def live_pair() -> ConfigPair:
@@ -29,32 +29,17 @@ def live_pair() -> ConfigPair:
     return read_pair(environment().config_dir)
 
 
-def pair_command(pair: ConfigPair, kind: str = ENGINE) -> tuple[EngineDefinition, EngineCommand]:
-    """The command of a pair on this host; an unset port shows as 8000."""
-    env = environment()
-    definition = load_definition(kind, env.config_dir)
-    knobs = pair.engine_knobs()
-    command = build_command(
-        definition,
-        knobs,
-        frozenset(),
-        host_kind=current_facts().kind,
-        model=find_model(str(knobs.get("model", "")), env),
-        port=int(knobs.get("port") or EXAMPLE_PORT),
-        python=env.engine_python,
-        devices=None,
-        variables=env.variables,
-        catalogue=cached_catalogue(definition, env.engine_python, env.run_dir),
-    )
-    return definition, command
+def pair_command(pair: ConfigPair, kind: str = ENGINE) -> PairCommand:
+    """The command of a pair on this host and all that is said of it; an unset port shows as 8000."""
+    return engine_pair_command(environment(), pair, kind, current_facts().kind)
 
 
 def command_panel(pair: ConfigPair, kind: str = ENGINE) -> bool:
     """Findings, command and overlays of a pair; True where nothing forbids the launch."""
-    definition, command = pair_command(pair, kind)
-    findings = (*check_pair(pair), *command.findings)
+    built = pair_command(pair, kind)
+    findings = (*check_pair(pair), *built.findings, *outlook(pair, kind).findings)
     show_findings(without_repeats(findings))
-    command_lines(pair, definition, command)
+    command_lines(pair, built.definition, built.command)
     return not has_errors(findings)
 
 
