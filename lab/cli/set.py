@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import click
 
-from lab.cli.findings_report import echo_findings, finding_json
+from lab.cli.pair_saving import dry_run_option, fresh_findings, note_option, report_change, save
 from lab.cli.store_access import json_option
-from lab.configs.checks import check_pair
 from lab.configs.knob_values import read_value
 from lab.configs.knobs import Knob, engine_flags, knob_table, lab_keys, settable_knob, switches
-from lab.configs.pair import ConfigPair, diff_pair, read_pair, write_pair
+from lab.configs.pair import ConfigPair, diff_pair, read_pair
 from lab.configs.secrets import refuse_secret
 from lab.environment import read_environment
-from lab.findings import Finding, LabError, error, has_errors
+from lab.findings import LabError, error, has_errors
 from lab.records.workload import Scalar
 
 
 @click.command("set", short_help="Edit the live config pair, format kept; print the diff.")
 @click.argument("assignments", nargs=-1, required=True, metavar="KNOB=VALUE…")
-@click.option("--dry-run", is_flag=True, help="Print the diff, write nothing.")
+@note_option
+@dry_run_option
 @json_option
-def set_knobs(assignments: tuple[str, ...], dry_run: bool, as_json: bool) -> int:
+def set_knobs(assignments: tuple[str, ...], note: str, dry_run: bool, as_json: bool) -> int:
     """Set knobs of the live settings.json and config.toml; an empty VALUE takes the knob out.
 
     Knobs go by their own names, the articles' keys or the engine's flags; lists are written 1,4,16. A change that
@@ -32,25 +31,12 @@ def set_knobs(assignments: tuple[str, ...], dry_run: bool, as_json: bool) -> int
     env = read_environment()
     old = read_pair(env.config_dir)
     new = _changed(old, assignments)
-    before, after = set(map(_kind, check_pair(old))), check_pair(new)
-    fresh = tuple(each for each in after if _kind(each) not in before)
+    fresh = fresh_findings(old, new)
     if has_errors(fresh):
         raise LabError(*(each for each in fresh if each.severity == "error"))
-    diff = diff_pair(old, new)
-    if diff and not dry_run:
-        write_pair(env.config_dir, old, new)
-    if as_json:
-        report = {"written": bool(diff) and not dry_run, "diff": diff, "findings": [finding_json(f) for f in fresh]}
-        click.echo(json.dumps(report, ensure_ascii=False, indent=2))
-    else:
-        click.echo(diff or "Nothing to change.", nl=not diff)
-        echo_findings(fresh, err=True)
+    write = bool(diff_pair(old, new)) and not dry_run
+    report_change(old, new, fresh, save(env, old, new, note=note) if write else None, as_json=as_json)
     return 0
-
-
-def _kind(finding: Finding) -> tuple[object, ...]:
-    """What a finding is about, without its place: a line that moved is no new finding."""
-    return (finding.code, finding.severity, tuple(finding.params.items()))
 
 
 def _changed(pair: ConfigPair, assignments: Sequence[str]) -> ConfigPair:
