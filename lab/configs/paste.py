@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from lab.configs.knobs import Dialect, File, Removed
 from lab.configs.pair import ConfigPair
-from lab.configs.paste_blocks import FORMS, Block, Form, Item, read_block, starts
+from lab.configs.paste_blocks import Block, Item, read_block
 from lab.configs.paste_clients import OtherBlock, other_blocks
+from lab.configs.paste_grammar import FORMS, Form, starts
 from lab.configs.positions import LOOKALIKES
 from lab.configs.secrets import blanked, masked
 from lab.configs.written_files import Leaf, write_file

@@ -7,16 +7,13 @@ on: what is left is the keys that a file has in one form, their tables and the t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 
-from lab.configs.dialects import Entry, form_keys
-from lab.configs.knobs import Dialect, File, Knob
+from lab.configs.dialects import Entry
+from lab.configs.paste_grammar import SAYS_NOTHING, Form, grammar
 from lab.configs.paste_values import ReadValue, read_after
 
-Form = tuple[File, Dialect]
-FORMS: tuple[Form, ...] = (("settings", 1), ("config", 1), ("settings", 3), ("config", 3))
 _SKIP = re.compile(r"""[\s,;"'`]*""")
 _HEADER = re.compile(r"""\[{1,2}[ \t]*["']?([A-Za-z_][\w.-]*)["']?[ \t]*\]{1,2}""")
 _OPEN = re.compile(r"""["'`]?\s*[:=]?\s*\{""")
@@ -72,46 +69,11 @@ class Block:
         return exact >= 3 or (self.structure > 0 and exact >= 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Grammar:
-    keys: Mapping[tuple[str, ...], Entry]
-    tables: frozenset[tuple[str, ...]]
-    leaves: Mapping[str, tuple[tuple[str, ...], ...]]
-    names: tuple[tuple[str, re.Pattern[str]], ...]
-
-
-@cache
-def grammar(form: Form) -> Grammar:
-    keys = {path: entry for path, entry in form_keys(*form).items() if _readable(entry)}
-    tables = frozenset(path[:end] for path in keys for end in range(1, len(path)))
-    leaves: dict[str, tuple[tuple[str, ...], ...]] = {}
-    for path in keys:
-        leaves[path[-1]] = (*leaves.get(path[-1], ()), path)
-    words = {*leaves, *(table[-1] for table in tables), *(".".join(path) for path in keys if len(path) > 1)}
-    names = tuple((word, _pattern(word)) for word in sorted(words, key=len, reverse=True))
-    return Grammar(keys, tables, leaves, names)
-
-
-def starts(text: str) -> Iterator[int]:
-    """Places where a block may begin: a known word with no other word in front of it."""
-    words = "|".join(dict.fromkeys(pattern.pattern for form in FORMS for _, pattern in grammar(form).names))
-    for match in re.finditer(rf"(?<![A-Za-z0-9_./:?=&-])(?:{words})|\[", text):
-        yield match.start()
-
-
 def read_block(text: str, start: int, form: Form) -> Block | None:
     """The run that begins at `start`, read as a file of that form; None where not even its first word fits."""
     reader = _Reader(text, start, form)
     reader.run()
     return reader.block if reader.block.items else None
-
-
-def _readable(entry: Entry) -> bool:
-    return not isinstance(entry, Knob) or entry.name != "devices"
-
-
-def _pattern(word: str) -> re.Pattern[str]:
-    return re.compile(re.escape(word).replace("_", "[_-]"))
 
 
 class _Reader:
@@ -188,7 +150,7 @@ class _Reader:
         if self.table and (word,) in keys:
             yield (word,), ("paste-table-guessed",)
         places = self.grammar.leaves.get(word, ())
-        if len(places) == 1 and word not in _SAY_NOTHING:
+        if len(places) == 1 and word not in SAYS_NOTHING:
             yield places[0], ("paste-table-guessed",)
 
     def _read(self, path: tuple[str, ...], start: int, end: int, reasons: tuple[str, ...]) -> Item | None:
@@ -345,9 +307,6 @@ class _Reader:
         """The brackets that close behind the last value belong to the block."""
         match = re.compile(r"""["'`\s]*(?:[}\]][\s,]*)*[}\]]""").match(self.text, self.block.end)
         return match.end() if match else self.block.end
-
-
-_SAY_NOTHING = {"name", "enable", "kind", "repeat", "requests", "read", "connect", "host", "port"}
 
 
 def _runs_on(text: str, key_end: int, read: ReadValue) -> bool:
