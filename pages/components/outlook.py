@@ -1,0 +1,33 @@
+"""A config pair's launch, looked ahead at on this host as it is now."""
+
+from __future__ import annotations
+
+from lab.configs.pair import ConfigPair
+from lab.engine.definition import load_definition
+from lab.engine.preflight import Outlook, look_ahead
+from lab.host.facts import HostFacts
+from lab.host.occupants import without_group
+from lab.store import LaunchRow, list_launches
+from pages.components.context import environment, get_store, host_name
+from pages.components.host import current_facts
+from pages.components.launch import LIVE_STATES
+
+ENGINE = "vllm"
+_LOOKED_AT = 50
+
+
+def outlook(pair: ConfigPair, kind: str = ENGINE) -> Outlook:
+    """Model, rules and memory of a launch of this pair. Raises `LabError` where the engine is not defined."""
+    env = environment()
+    return look_ahead(pair, load_definition(kind, env.config_dir), env, host_for_a_launch())
+
+
+def host_for_a_launch() -> HostFacts:
+    """The host as the next launch will find it: what the lab's own engine holds now is free by then."""
+    live = next((launch for launch in host_launches() if launch.state in LIVE_STATES), None)
+    return without_group(current_facts(), live.pgid if live else None)
+
+
+def host_launches() -> tuple[LaunchRow, ...]:
+    """The launches of this host that a page looks at, the newest first."""
+    return list_launches(get_store(), host_name(), _LOOKED_AT)
