@@ -31,7 +31,8 @@ def test_help_lists_every_command_of_the_design() -> None:
     assert done.returncode == 0
     named = {line.split()[0] for line in done.stdout.partition("Commands:")[2].splitlines() if line.strip()}
     assert named == {
-        "doctor", "check", "set", "diff", "restore", "convert", "paste", "command", "run", "list", "show", "stop", "load", "probe", "export", "runner",
+        "doctor", "check", "set", "diff", "restore", "convert", "paste", "command",
+        "run", "list", "show", "stop", "load", "probe", "export", "runner",
     }  # fmt: skip
 
 
