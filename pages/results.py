@@ -13,6 +13,7 @@ from lab.store import ExperimentView, MeasurementRow, Store, get_experiment
 from pages.components.baselines import choose_baselines
 from pages.components.context import errors_as_messages, get_store, header, live
 from pages.components.experiment_choice import choose_experiment
+from pages.components.experiment_preview import queued_message
 from pages.components.frame import link_to
 from pages.components.i18n import _, ngettext, word
 from pages.components.ladder_table import fit_table, ladder_table
@@ -47,13 +48,14 @@ def page() -> None:
         link_to("experiments", _("Choose an experiment"))
         return
     _head(view)
+    queued_message()
     if view.row.state in OPEN:
         _progress(view.row.id, view.row.state, len(view.measurements))
     _verdict(view)
     if view.measurements:
         _measured(store, view)
     with errors_as_messages():
-        failed_trials(view.trials)
+        failed_trials(view)
     skipped_lines(view.trials)
     cancelled_line(view.trials)
     st.subheader(_("Notes"), anchor=False)
@@ -123,6 +125,11 @@ _WEIGHT = {
     code: place
     for place, code in enumerate(
         (
+            "verdict-ladder-more",
+            "verdict-ladder-linear",
+            "verdict-ladder-less",
+            "verdict-ladder-flat",
+            "verdict-ladder-tpot",
             "verdict-winner",
             "verdict-stall",
             "verdict-intruder-ttft",
@@ -130,6 +137,7 @@ _WEIGHT = {
             "verdict-ttft",
             "verdict-tpot",
             "verdict-nobody-meets-slo",
+            "verdict-same",
         )
     )
 }
@@ -162,6 +170,8 @@ def _measured(store: Store, view: ExperimentView) -> None:
                 else _("No ratio can be given: see the reasons above.")
             )
         _marks(rows)
+    ladder_table(ladder_steps(rows))
+    fit_table(view.ladders)
     _measurements(store, view, [*rows, *(row for _origin, row in baselines)])
     _downloads(view)
 
@@ -171,13 +181,11 @@ def _charts(store: Store, view: ExperimentView) -> Baselines:
     if is_interference(view):  # TTFT of both kinds of requests together would say nothing of either
         stall_charts(store, view)
         return ()
+    ladder_chart(view)
+    cache_chart(view)
     st.subheader(_("Throughput against P95 TTFT"), anchor=False)
     baselines = choose_baselines(store, view)
     throughput_chart(view, baselines)
-    ladder_chart(view)
-    ladder_table(ladder_steps(view.measurements))
-    fit_table(view.ladders)
-    cache_chart(view)
     return baselines
 
 

@@ -62,7 +62,9 @@ def stalls(
         _add_band_to_legend(figure, texts.wait)
         _set_axes(figure, panels)
     figure.update_xaxes(title_text=texts.time, row=max(1, len(panels)), col=1)
-    figure.update_yaxes(title_text="ms")
+    figure.update_xaxes(title_font={"size": 13})
+    figure.update_yaxes(title_text="ms", title_font={"size": 13})
+    figure.update_annotations(font={"size": 13})
     figure.update_layout(margin={"t": 64}, legend={"y": 1.0 + 34 / figure.layout.height, "itemclick": False})
     return figure
 

@@ -19,6 +19,8 @@ from lab.records.workload import Stage
 
 FAILED_LIMIT_RATIO = 0.01
 LENGTH_LIMIT_RATIO = 0.05
+SAME_RATIO = 1.02
+"""Arms that differ by less in every repeat are called the same: nobody chooses by such a difference."""
 
 
 def compare_arms(
@@ -122,6 +124,9 @@ def _judge(metric: Metric, arm: Side, other: Side, names: Mapping[str, Param]) -
     low, high = min(ratios), max(ratios)
     if low <= 1 <= high:
         return _cannot("cannot-tell-spread", names, metric=metric.name, low=_shown(low), high=_shown(high))
+    if SAME_RATIO >= max(high, 1 / low):
+        percent = _shown((SAME_RATIO - 1) * 100)
+        return Verdict("verdict-same", {**names, "metric": metric.name, "percent": percent, "repeats": len(ratios)})
     if high < 1:
         arm, other, low, high = other, arm, 1 / high, 1 / low
     params: dict[str, Param] = {"arm": arm.name, "other": other.name, "repeats": len(ratios)}

@@ -20,6 +20,7 @@ def ladder_table(steps: Sequence[LadderStep]) -> None:
     if not steps:
         return
     several = len({step.arm_name for step in steps}) > 1
+    st.subheader(_("Prefill and decode by prompt length"), anchor=False)
     titles = [_("Prompt tokens"), _("Requests"), _("Mean TTFT"), _("Mean TPOT"), _("Mean E2E")]
     titles += [_("Share of prefill"), _("Dominating phase")]
     if several:

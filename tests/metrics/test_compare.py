@@ -128,6 +128,15 @@ def test_repeats_that_point_both_ways_cannot_tell() -> None:
     assert {v.code for v in verdicts} == {"cannot-tell-spread"}
 
 
+def test_a_difference_that_nobody_would_choose_by_is_no_victory() -> None:
+    measured = Measured()
+    for repeat in (1, 2):  # 0.4 % apart in TTFT, always the same way
+        measured.add(1, repeat, burst(ttft_ms=500.0))
+        measured.add(2, repeat, burst(ttft_ms=498.0))
+    (ttft,) = [v for v in measured.verdicts() if v.params.get("metric") == "P95 TTFT"]
+    assert (ttft.code, ttft.said, ttft.params["percent"]) == ("verdict-same", True, 2.0)
+
+
 def test_failures_silence_the_comparison() -> None:
     measured = Measured()
     for repeat in (1, 2):
