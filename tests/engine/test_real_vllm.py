@@ -108,6 +108,7 @@ def test_the_catalogue_is_the_engines_own_and_is_kept(
     assert chunked is not None
     assert (chunked.type, chunked.off) == ("bool", "--no-enable-chunked-prefill")
     assert catalogue.find("swap_space") is None
+    assert all(flag.help for flag in catalogue.flags)
 
 
 def test_every_knob_of_the_definition_is_a_flag_of_this_release(vllm: EngineDefinition, catalogue: Catalogue) -> None:
