@@ -124,7 +124,7 @@ def _judge(metric: Metric, arm: Side, other: Side, names: Mapping[str, Param]) -
     low, high = min(ratios), max(ratios)
     if low <= 1 <= high:
         return _cannot("cannot-tell-spread", names, metric=metric.name, low=_shown(low), high=_shown(high))
-    if SAME_RATIO >= max(high, 1 / low):
+    if max(high, 1 / low) <= SAME_RATIO:
         percent = _shown((SAME_RATIO - 1) * 100)
         return Verdict("verdict-same", {**names, "metric": metric.name, "percent": percent, "repeats": len(ratios)})
     if high < 1:
