@@ -5,8 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from lab.configs.pair import ConfigPair
 from lab.findings import LabError
 from lab.store import LaunchRow, add_intent, list_launches, open_intents
+from pages.components.attach import attach_panel
+from pages.components.chat import chat_panel
 from pages.components.command import ENGINE, command_panel, live_pair, readable
 from pages.components.context import (
     errors_as_messages,
@@ -22,6 +25,8 @@ from pages.components.effective import effective_table
 from pages.components.i18n import _
 from pages.components.launch import failure_text, launch_record, launch_state, live_launch
 from pages.components.log_view import log_view
+from pages.components.memory_forecast import memory_forecast_panel
+from pages.components.remedy import launch_remedies
 from pages.components.runner import RunnerSeen, runner_line, runner_seen, start_runner
 
 EARLIER = 50
@@ -60,14 +65,24 @@ def _buttons(seen: RunnerSeen, launch: LaunchRow | None) -> None:
 
 
 def _serve() -> None:
-    """Ask for the live pair as it stands now; the same wish is not written twice."""
+    """Ask for the live pair as it stands now."""
     try:
         pair = live_pair()
     except LabError as problem:
         show_findings(problem.findings)
         return
+    serve_pair(pair, ())
+
+
+def serve_pair(pair: ConfigPair, explicit: tuple[str, ...]) -> None:
+    """Ask for a pair; the same wish is not written twice. No overlay of this host takes `explicit` knobs back."""
     if all(intent.kind != "serve" for intent in open_intents(get_store(), host_name())):
-        payload = {"engine": ENGINE, "settings_text": pair.settings_text, "config_text": pair.config_text}
+        payload = {
+            "engine": ENGINE,
+            "settings_text": pair.settings_text,
+            "config_text": pair.config_text,
+            "explicit": list(explicit),
+        }
         add_intent(get_store(), host_name(), "serve", payload=payload, person=person())
     if start_runner():
         st.rerun()
@@ -101,6 +116,10 @@ def earlier(launches: tuple[LaunchRow, ...]) -> LaunchRow | None:
 def one_launch(launch: LaunchRow) -> None:
     """Why it failed, the command that ran, what it took, its log."""
     failure_text(launch)
+    if launch.state == "failed":
+        free = live_launch(runner_seen()) is None
+        message = (launch.ended or {}).get("message") or {}
+        launch_remedies(message, f"launch-{launch.id}", serve_pair if free else None)
     if not launch.argv:
         return  # it failed before there was a command
     names = [_("Effective configuration"), _("Log"), _("Command")]
@@ -128,9 +147,16 @@ if current is None and launches and launches[0].state == "failed":
 if current is not None:
     st.subheader(_("Launch {id}").format(id=current.id), anchor=False)
     one_launch(current)
+st.subheader(_("Try it by hand"), anchor=False)
+talk, attach = st.tabs([_("Chat"), _("A server that runs already")])
+with talk, errors_as_messages():
+    chat_panel(live_launch(runner_seen()), live_pair())
+with attach, errors_as_messages():
+    attach_panel()
 st.subheader(_("The command for the live config pair"), anchor=False)
 with errors_as_messages():
     command_panel(live_pair())
+    memory_forecast_panel(live_pair())
 st.subheader(_("Launches on this host"), anchor=False)
 if launches:
     chosen = earlier(launches)

@@ -26,7 +26,7 @@ def serve(site: Site, keeper: EngineKeeper, intent: IntentRow) -> None:
     site.heartbeat.show(state="starting", detail=None)
     try:
         pair = _pair(site, payload.get("settings_text"), payload.get("config_text"))
-        request = engine_request(site, pair, kind, frozenset())
+        request = engine_request(site, pair, kind, _explicit(payload.get("explicit")))
         keeper.provide(request, lambda: _unwanted(site, intent))
         keeper.kept_up = True
         close_intent(site.store, intent.id, "done")
@@ -50,6 +50,11 @@ def _pair(site: Site, settings_text: object, config_text: object) -> ConfigPair:
         return with_variables(pair, read_environment().variables)
     except LabError as problem:
         raise failed_by(problem.findings[0], "bad-config") from problem
+
+
+def _explicit(names: object) -> frozenset[str]:
+    """Knobs that somebody set for this start: no overlay of the host takes them back."""
+    return frozenset(str(name) for name in names) if isinstance(names, list) else frozenset()
 
 
 def _unwanted(site: Site, intent: IntentRow) -> bool:

@@ -96,8 +96,6 @@ def failure_text(launch: LaunchRow) -> None:
     message: Mapping[str, Any] = ended.get("message") or {}
     sentence = word(str(message["code"]), dict(message)) if message.get("code") else failure_word(launch.failure)
     st.error(sentence, icon=":material/error:")
-    if message.get("remedy"):
-        st.info(word(str(message["remedy"]), dict(message)))
     if ended.get("log_tail"):
         st.code(str(ended["log_tail"]), language=None, wrap_lines=True)
 

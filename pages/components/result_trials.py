@@ -6,25 +6,26 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from lab.messages import word_message
 from lab.records.workload import Stage
 from lab.store import ExperimentView, TrialRow, skipped_stages
 from pages.components.frame import link_to
 from pages.components.i18n import _, word
 from pages.components.markdown import plain_markdown
 from pages.components.progress import current_trial, done_ratio, progress_text, trial_text
+from pages.components.remedy import trial_remedies
 from pages.components.result_table import stage_text
 from pages.components.status import failure_word, state_word
 
 
 def trial_reason(trial: TrialRow) -> str:
-    """Why a trial failed, in words, with what to do where that is known."""
-    return word_message(trial.message, _) if trial.message else failure_word(trial.failure)
+    """Why a trial failed, in words."""
+    code = (trial.message or {}).get("code")
+    return word(str(code), dict(trial.message or {})) if code else failure_word(trial.failure)
 
 
-def failed_trials(trials: Sequence[TrialRow]) -> None:
+def failed_trials(view: ExperimentView) -> None:
     """Each failed trial with its class, the reason and the lines of the log that decided."""
-    failed = [trial for trial in trials if trial.state == "failed" and trial.failure != "not-applicable"]
+    failed = [trial for trial in view.trials if trial.state == "failed" and trial.failure != "not-applicable"]
     if not failed:
         return
     st.subheader(_("Failed trials"), anchor=False)
@@ -33,6 +34,7 @@ def failed_trials(trials: Sequence[TrialRow]) -> None:
         with st.container(border=True):
             st.markdown(f":red-badge[:material/error: {failure_word(trial.failure)}] **{plain_markdown(name)}**")
             st.markdown(plain_markdown(trial_reason(trial)))
+            trial_remedies(view, trial)
             if trial.log_tail:
                 st.code(trial.log_tail, language="log", wrap_lines=True)
             if trial.launch_id is not None:

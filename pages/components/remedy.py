@@ -1,0 +1,123 @@
+"""What to do about a failure: each remedy with its values, and a click that tries it. Nothing changes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from lab.configs.pair import ConfigPair, read_pair
+from lab.engine.remedies import Changes, Remedy, stored_remedies
+from lab.findings import LabError
+from lab.plan.remedied import check_remedy, with_remedy
+from lab.records.plan import Experiment
+from lab.store import ExperimentView, TrialRow
+from pages.components import config_draft
+from pages.components.context import environment, get_store, show_findings
+from pages.components.experiment_preview import arm_lines, preview, queue_button
+from pages.components.frame import go_to
+from pages.components.i18n import _, word
+from pages.components.knob_field import spelled
+from pages.components.markdown import plain_markdown
+from pages.components.pair_panel import finding_lines, short_names
+
+# the remedy whose arm is shown
+_OPEN = "remedy:open"
+Start = Callable[[ConfigPair, tuple[str, ...]], None]
+
+
+def trial_remedies(view: ExperimentView, trial: TrialRow) -> None:
+    """The remedies of a failed trial; a click shows the experiment with that arm put right, ready to be queued."""
+    remedies = stored_remedies(trial.message)
+    for place, remedy in enumerate(remedies):
+        with _line():
+            _sentence(place, remedies)
+            key = f"remedy:{trial.id}:{place}"
+            if remedy.changes:
+                st.button(_("Make the arm"), key=key, width="content", on_click=_open, args=(key,))
+        if remedy.changes and st.session_state.get(_OPEN) == key:
+            _arm(view.experiment, trial.arm_name, remedy.changes)
+
+
+def launch_remedies(message: Mapping[str, Any], key: str, start: Start | None) -> None:
+    """The remedies of a failed launch; `start` launches a pair with them, None where an engine lives already."""
+    remedies = stored_remedies(message)
+    for place, remedy in enumerate(remedies):
+        with _line():
+            _sentence(place, remedies)
+            if not remedy.changes:
+                continue
+            if start is not None and _button(_("Start with it"), f"{key}:start:{place}", _("nothing is saved")):
+                _start_with(remedy.changes, start)
+            if _button(_("Into the configs"), f"{key}:draft:{place}", _("as a draft, to be looked at and saved")):
+                _to_draft(remedy.changes)
+
+
+def _line() -> Any:
+    return st.container(horizontal=True, vertical_alignment="center", gap="small")
+
+
+def _sentence(place: int, remedies: tuple[Remedy, ...]) -> None:
+    remedy = remedies[place]
+    sentence = plain_markdown(word(remedy.code, remedy.params))
+    st.markdown(f":material/healing: {sentence}", width="stretch")
+
+
+def _button(label: str, key: str, said: str) -> bool:
+    return st.button(label, key=key, help=said, width="content")
+
+
+def _start_with(changes: Changes, start: Start) -> None:
+    try:
+        pair = read_pair(environment().config_dir).with_knobs(changes)
+    except LabError as problem:
+        show_findings(problem.findings)
+        return
+    start(pair, tuple(knob for knob, value in changes.items() if value is not None))
+
+
+def _to_draft(changes: Changes) -> None:
+    try:
+        pair = short_names(read_pair(environment().config_dir))
+        changed = pair.with_knobs(changes)
+    except LabError as problem:
+        show_findings(problem.findings)
+        return
+    config_draft.start_from(pair)
+    config_draft.propose(changed, "form")
+    go_to("configs")
+
+
+def _arm(experiment: Experiment, arm: str, changes: Changes) -> None:
+    """What would be queued, with the choice to leave the other arms out."""
+    with st.container(border=True):
+        alone = len(experiment.arms) == 1 or st.radio(
+            _("What is measured"),
+            (False, True),
+            format_func=lambda one: _("This arm alone") if one else _("All arms again, this one changed"),
+            horizontal=True,
+            key="remedy:alone",
+        )
+        wanted = with_remedy(experiment, arm, changes, alone=bool(alone))
+        findings = check_remedy(wanted)
+        st.markdown(_("Changed: {changes}").format(changes=changed_text(changes)))
+        preview(get_store(), wanted)
+        st.markdown(arm_lines(wanted.arms))
+        finding_lines(findings)
+        with st.container(horizontal=True):
+            queue_button(wanted, findings, "remedy:queue", _("Queue it as a new experiment"))
+            st.button(_("Close"), key="remedy:close", on_click=_open, args=(None,))
+
+
+def _open(key: str | None) -> None:
+    st.session_state[_OPEN] = key
+
+
+def changed_text(changes: Changes) -> str:
+    """The knobs of a remedy as code, the ones taken out named as such."""
+    parts = [
+        f"`{knob} = {spelled(value)}`" if value is not None else _("`{knob}` taken out").format(knob=knob)
+        for knob, value in changes.items()
+    ]
+    return ", ".join(parts)
