@@ -136,6 +136,7 @@ def _blocks(text: str, current: ConfigPair | None) -> list[Block]:
             continue
         block = _best(text, start, current)
         if block is None or block.request:
+            end = block.end if block is not None else end
             continue
         if block.sure:
             sure.append(block)

@@ -222,13 +222,21 @@ class _Reader:
                 opened = _OPEN.match(self.text, match.end())
                 if opened is not None:
                     return path, opened.end()
-                if self._has_key_of(path, self._skipped(match.end())):
-                    return path, match.end()
+                first = self._first_key(path, self._skipped(match.end()))
+                if first is not None:
+                    return path, first
         return None
 
-    def _has_key_of(self, table: tuple[str, ...], at: int) -> bool:
-        if self.text[at : at + 1] in ":=":
+    def _first_key(self, table: tuple[str, ...], at: int) -> int | None:
+        """Where the table's first key stands, or the comment above it."""
+        if self.text[at : at + 1] in (":", "="):
             at = self._skipped(at + 1)
+        if self.text[at : at + 1] != "#":
+            return at if self._is_key_of(table, at) else None
+        reach = range(at, min(len(self.text), at + _COMMENT_REACH))
+        return at if any(self._is_key_of(table, place) for place in reach) else None
+
+    def _is_key_of(self, table: tuple[str, ...], at: int) -> bool:
         for word, pattern in self.grammar.names:
             match = pattern.match(self.text, at)
             path = (*table, word)

@@ -99,7 +99,7 @@ def _end_of_call(text: str, match: re.Match[str]) -> int:
     opening = next((at for at in range(match.start(), min(len(text), match.end() + 300)) if text[at] in "({"), None)
     if opening is not None:
         return _closed(text, opening, match.end())
-    stop = re.compile(r"[\n\u3000-\u9fff]").search(text, match.end())
+    stop = re.compile(r"\n|[\u3000-\u9fff]|\[[a-z_]+\]").search(text, match.end())
     return min(match.end() + _CALL_REACH, stop.start() if stop else len(text))
 
 
