@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lab.configs.dialects import Entry
 from lab.configs.paste_grammar import SAYS_NOTHING, Form, grammar
@@ -32,6 +32,7 @@ class Item:
     entry: Entry
     read: ReadValue
     start: int
+    key_end: int
     end: int
     reasons: tuple[str, ...]
     comment: str | None = None
@@ -159,19 +160,19 @@ class _Reader:
         if read is None or _runs_on(self.text, end, read):
             return None
         unsure = ("paste-after-comment",) if self.after_comment else ()
-        return Item(path, entry, read, start, read.end, (*reasons, *read.reasons, *unsure), self.comment)
+        return Item(path, entry, read, start, end, read.end, (*reasons, *read.reasons, *unsure), self.comment)
 
     def _split(self, item: Item) -> Item:
         """A word that swallowed the next key gives it back, where nothing could go on behind the whole word."""
-        if not isinstance(item.read.value, str) or self._goes_on(item.end):
+        start = item.read.word
+        if start is None or self._goes_on(item.end):
             return item
-        key_end = item.end - len(item.read.value)
-        for at in range(key_end + 2, item.end - 1):
+        for at in range(start + 1, item.end - 1):
             following = self._item(at) if self._begins_key(at) else None
-            if following is not None and "paste-glued" not in following.reasons:
-                value = self.text[item.end - len(item.read.value) : at]
-                read = ReadValue(value, at, None, item.read.reasons)
-                return Item(item.path, item.entry, read, item.start, at, (*item.reasons, "paste-glued"), item.comment)
+            if (following is not None and "paste-glued" not in following.reasons) or self._table_at(at) is not None:
+                shorter = read_after(self.text[:at], item.key_end, item.entry, item.path[-1], inside=True)
+                if shorter is not None and shorter.end == at:
+                    return replace(item, read=shorter, end=at, reasons=(*item.reasons, "paste-glued"))
         return item
 
     def _begins_key(self, at: int) -> bool:
@@ -180,7 +181,7 @@ class _Reader:
     def _goes_on(self, at: int) -> bool:
         """Whether a key, a table, a bracket or the end follows."""
         at = self._skipped(at)
-        if at >= len(self.text) or self.text[at] in "}]{#[\x00":
+        if at >= len(self.text) or self.text[at] in "}]#[\x00":
             return True
         return self._item(at) is not None or self._table_at(at) is not None
 

@@ -11,9 +11,11 @@ from lab.configs.secrets import is_literal_secret, is_secret_key
 
 _BETWEEN = re.compile(r"""["'`]?[ \t\r\n]*(=>|:=|[=:])?[ \t\r\n]*""")
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d[\d_]*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\d.]*\d)")
-_TRUTH = re.compile(r"(?i)(true|false)(?![a-z0-9_]*[=:])")
+_TRUTH = re.compile(r"(?i)true|false")
 _QUOTED = re.compile(r"\"((?:\\.|[^\"\\\n])*)\"|'([^'\n]*)'|`([^`\n]*)`")
 _WORD = re.compile(r"(?:\$\{\w+\}|\{env:\w+\}|[^\s,;{}\[\]()<>\"'`#\x00\u3000-\u303f\u4e00-\u9fff\uff00-\uffef])+")
+_PLACEHOLDER = re.compile(r"\$\{\w+\}|\{env:\w+\}")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9](?![A-Z0-9_.-])")
 _KEY_WORD = re.compile(r"""[^\s,;{}\[\]()<>"'`#\x00]*""")
 _LIST_GAP = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
 _ADDRESS = re.compile(r"(https?)(?::/{0,2}|/{0,2})(?=[\w.])")
@@ -24,13 +26,17 @@ DEFAULT_NAME = "TAOTOKEN_API_KEY"
 
 @dataclass(frozen=True, slots=True)
 class ReadValue:
-    """`literal` is a number's own spelling; `reasons` say what was guessed; `secret`: a key was left out."""
+    """`literal` is a number's own spelling; `reasons` say what was guessed; `secret`: a key was left out.
+
+    `word` is where a bare word begins, which may have swallowed what follows; None for everything else.
+    """
 
     value: object
     end: int
     literal: str | None = None
     reasons: tuple[str, ...] = ()
     secret: bool = False
+    word: int | None = None
 
 
 def kind_of(entry: Entry) -> Kind:
@@ -98,7 +104,8 @@ def _plain(text: str, start: int, entry: Entry, kind: Kind, reasons: tuple[str, 
     if word is None:
         return None
     value, rebuilt = _address(word.group().rstrip("."))
-    return ReadValue(value, word.end(), reasons=(*reasons, "paste-address-rebuilt") if rebuilt else reasons)
+    reasons = (*reasons, "paste-address-rebuilt") if rebuilt else reasons
+    return ReadValue(value, word.end(), reasons=reasons, word=start)
 
 
 def _number(text: str, start: int, kind: Kind, reasons: tuple[str, ...]) -> ReadValue | None:
@@ -146,15 +153,19 @@ def _many(text: str, start: int, entry: Knob, reasons: tuple[str, ...]) -> ReadV
 def _secret(text: str, start: int, name: str, reasons: tuple[str, ...]) -> ReadValue | None:
     """A placeholder or the name of a variable; a key written out becomes one, and is never kept."""
     quoted = _QUOTED.match(text, start)
-    word = _WORD.match(text, start) or _KEY_WORD.match(text, start)
+    by_name = name.endswith("_env")
+    word = (
+        (_VARIABLE if by_name else _PLACEHOLDER).match(text, start)
+        or _WORD.match(text, start)
+        or _KEY_WORD.match(text, start)
+    )
     inner = next(group for group in quoted.groups() if group is not None) if quoted else word.group() if word else ""
     if not inner:
         return None
     end = quoted.end() if quoted else word.end() if word else start
     variable = _NAME.fullmatch(inner)
-    by_name = name.endswith("_env")
     if not is_literal_secret(name, inner):
-        return ReadValue(inner, end, reasons=reasons)
+        return ReadValue(inner, end, reasons=reasons, word=None if quoted else start)
     if variable is not None:
         shown = variable.group(1) if by_name else f"${{{variable.group(1)}}}"
         return ReadValue(shown, end, reasons=(*reasons, "paste-placeholder-rebuilt"))

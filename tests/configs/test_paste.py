@@ -149,6 +149,16 @@ def test_a_file_comes_back_whatever_was_lost(name, losses):
         assert value.path[-1] in f"{BEFORE}{text}{AFTER}"[value.start : value.end]
 
 
+@pytest.mark.parametrize("losses", [each for each in ALL_LOSSES if "lines" not in each], ids="+".join)
+@pytest.mark.parametrize("name", TEXTS)
+def test_lines_may_be_glued_without_a_blank(name, losses):
+    text, file, expected = TEXTS[name]
+    for loss in losses:
+        text = LOSSES[loss](text)
+    text = re.sub(r"[ \t]*\n\s*", "", text)
+    assert same(parsed(read_paste(f"{BEFORE}{text}{AFTER}"), file), expected)
+
+
 @pytest.mark.parametrize("dialect", [1, 3])
 def test_both_files_of_an_article_in_one_text(dialect):
     engine, client = (TEXTS[f"{side}-{dialect}"] for side in ("engine", "client"))
