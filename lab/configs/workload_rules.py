@@ -19,6 +19,7 @@ _NEEDS = {
     "ladder": "prompt_tokens",
     "interference": "prompt_tokens",
 }
+_RAMPED = ("closed", "open")
 _REPEATS = ("ladder", "interference")  # kinds that count by `repeat` where `requests` is not given
 
 
@@ -69,6 +70,8 @@ def _kind_problems(table: Mapping[str, object]) -> list[tuple[Path, Finding]]:
         found.append(((), Finding("workload-needs", params={"kind": kind, "key": "requests"})))
     if kind == "burst" and "duration_s" in table:
         found.append((("duration_s",), Finding("burst-has-no-duration")))
+    if "ramp_s" in table and kind not in _RAMPED:
+        found.append((("ramp_s",), Finding("ramp-without-meaning", params={"kind": kind})))
     if table.get("prompts") == "exact" and "prompt_tokens" not in table:
         found.append((("prompts",), Finding("workload-needs", params={"kind": "exact", "key": "prompt_tokens"})))
     requests, most = table.get("requests"), max(_whole(table.get("concurrency")), default=0)

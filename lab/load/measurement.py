@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -17,13 +17,14 @@ from lab.load.call import End
 from lab.load.connection import Exchange
 from lab.load.dial import Dialer
 from lab.load.failures import FATAL, classify_answer
-from lab.load.feed import Feed
+from lab.load.feed import Feed, Ramped
 from lab.load.lag import LagMeter
-from lab.load.modes import burst, closed_loop, gangs, interference, open_loop
+from lab.load.modes import burst, closed_loop, gangs, interference, open_loop, sleep_until
 from lab.load.pool import Pool
 from lab.load.prompts import Prompts, build_prompts
-from lab.load.schedule import arrivals
+from lab.load.schedule import arrivals, ramp_arrivals
 from lab.load.shape import INTRUDER_DELAY_S, Shape, read_shape
+from lab.load.share import ALL_OF_IT, Share
 from lab.load.spill import Spill
 from lab.load.tokenizer import read_tokenizer
 from lab.records.request import LoadProgress
@@ -37,6 +38,7 @@ OPEN_LOOP_SECONDS = 2.0
 AHEAD_REQUESTS = 20_000
 INTRUDER_OUTPUT_TOKENS = 1
 _INTRUDER_INDEX = 1 << 30  # numbered apart from the decoders, whose count is open
+_RAMP_INDEX = 1 << 29
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,17 @@ class Measurement:
     """Built before the loop runs (prompts, bodies: the slow part); raises LabError for what cannot be run."""
 
     def __init__(
-        self, job: LoadJob, variables: Mapping[str, str], directory: Path, on_segment: Callable[[Path], None]
+        self,
+        job: LoadJob,
+        variables: Mapping[str, str],
+        directory: Path,
+        on_segment: Callable[[Path], None],
+        share: Share = ALL_OF_IT,
     ) -> None:
         self.job = job
-        self.shape: Shape = read_shape(job)
+        self._whole: Shape = read_shape(job)
+        self._share = share
+        self.shape = share.of_shape(self._whole)
         self._directory = directory
         self._on_segment = on_segment
         self._address = read_address(job.base_url)
@@ -76,7 +85,9 @@ class Measurement:
         self._stopped = False
         self._feeds: list[Feed] = []
         self._pool: Pool | None = None
+        self._begin_ns = 0
         self._clock_ns = 0
+        self._cpu_before = 0.0
         self._step: asyncio.Task[None] | None = None
 
     def _has_intruders(self) -> bool:
@@ -88,12 +99,17 @@ class Measurement:
         self._break_off("cancelled")
 
     def progress(self) -> LoadProgress:
-        elapsed_s = (time.monotonic_ns() - self._clock_ns) / 1e9 if self._clock_ns else 0.0
+        elapsed_s = max(0.0, (time.monotonic_ns() - self._clock_ns) / 1e9) if self._clock_ns else 0.0
         in_flight = self._pool.in_flight if self._pool is not None else 0
         return LoadProgress(self._done, self.shape.requests, in_flight, elapsed_s)
 
-    async def run(self, on_clock: Callable[[int], None]) -> Outcome:
-        """`on_clock` hears the start of the clock, before the first measured request."""
+    async def run(
+        self, on_clock: Callable[[int], None], wait_to_begin: Callable[[], Awaitable[int]] | None = None
+    ) -> Outcome:
+        """`on_clock` hears the start of the clock, before the first request of the ramp or of the measurement.
+
+        `wait_to_begin` gives the moment to begin where that is not this process's own business.
+        """
         spill = Spill(self._directory, self._on_segment)
         self._pool = pool = Pool(
             Dialer(self._address, self._route), self.job.workload.request_timeout_s, spill.put_part
@@ -110,10 +126,10 @@ class Measurement:
         gc.collect()
         gc.freeze()
         gc.disable()
+        await self._until_broken_off(self._begin(wait_to_begin))
         self._lag.start()
-        self._clock_ns = time.monotonic_ns() + (OPEN_LEAD_NS if self.shape.rate_per_s else 0)
         on_clock(self._clock_ns)
-        cpu_before = time.process_time()
+        self._meter_cpu()
         await self._until_broken_off(self._release(feed, pool))
         self._lag.stop()
         pool.close("cancelled")
@@ -121,13 +137,31 @@ class Measurement:
         spill.close()
         return Outcome(
             clock_ns=self._clock_ns,
-            cpu_s=time.process_time() - cpu_before,
+            cpu_s=time.process_time() - self._cpu_before,
             lag_p99_ms=self._lag.p99_ms(),
             lag_max_ms=self._lag.max_ms(),
             window_s=self.shape.duration_s,
             stopped=self._stopped,
             notes=tuple(self._notes),
         )
+
+    async def _begin(self, wait_to_begin: Callable[[], Awaitable[int]] | None) -> None:
+        """The moment of the first request, and the clock's: the end of the ramp."""
+        self._begin_ns = time.monotonic_ns()
+        self._clock_ns = self._begin_ns
+        if wait_to_begin is not None:
+            self._begin_ns = await wait_to_begin()
+        elif self.shape.rate_per_s:
+            self._begin_ns += OPEN_LEAD_NS
+        self._clock_ns = self._begin_ns + round(self.shape.ramp_s * 1e9)
+        await sleep_until(self._begin_ns - OPEN_LEAD_NS if self.shape.rate_per_s else self._begin_ns)
+
+    def _meter_cpu(self) -> None:
+        """From the start of the clock, which the ramp comes before."""
+        self._cpu_before = time.process_time()
+        early_s = (self._clock_ns - time.monotonic_ns()) / 1e9
+        if early_s > 0 and self.shape.ramp_s:
+            asyncio.get_running_loop().call_later(early_s, self._meter_cpu)
 
     async def _until_broken_off(self, step: Coroutine[None, None, None]) -> None:
         """Run one step; stopping, or the end of the duration, cancels it."""
@@ -147,17 +181,19 @@ class Measurement:
             self._step.cancel()
 
     async def _warm_up(self, pool: Pool) -> None:
-        count = self.job.workload.warmup_requests
+        count = self._share.count(self.job.workload.warmup_requests)
         if count == 0:
             return
-        feed = Feed(partial(self._request, self._prompts, "warmup", None), count, first_index=0, warmup=True)
+        build = partial(self._request, self._prompts, "warmup", None)
+        feed = Feed(build, count, first_index=0, share=self._share, warmup=True)
         self._feeds.append(feed)
         await closed_loop(feed, pool, min(count, self.shape.slots or WARMUP_SLOTS))
 
     def _feed(self) -> Feed:
         first = self.job.workload.warmup_requests
         count = None if self.shape.kind == "interference" else self.shape.requests
-        feed = Feed(partial(self._request, self._prompts, "run", None), count, first_index=first)
+        build = partial(self._request, self._prompts, "run", None)
+        feed = Feed(build, count, first_index=first, share=self._share)
         feed.closed = self._stopped or any(earlier.closed for earlier in self._feeds)
         self._feeds.append(feed)
         return feed
@@ -185,18 +221,32 @@ class Measurement:
         if shape.duration_s is not None:
             lead_s = max(0.0, (self._clock_ns - time.monotonic_ns()) / 1e9)
             timer = loop.call_later(lead_s + shape.duration_s, self._break_off, "window")
+        ramped = await self._with_ramp(feed) if shape.ramp_s else feed
         if shape.kind == "burst":
             await burst(feed, pool, shape.requests or 0)
         elif shape.kind == "gang":
             await gangs(feed, pool, shape.slots or 1, shape.requests or 0)
         elif shape.kind == "open":
-            await open_loop(feed, pool, self._moments(0), self._clock_ns)
+            await open_loop(ramped, pool, self._share.pick(self._moments(0)), self._clock_ns)
         elif shape.kind == "interference":
             await self._interfere(feed, pool)
         else:
-            await closed_loop(feed, pool, shape.slots or 1)
+            await closed_loop(ramped, pool, shape.slots or 1, self._slot_starts() if shape.ramp_s else ())
         if timer is not None:
             timer.cancel()
+
+    async def _with_ramp(self, feed: Feed) -> Ramped:
+        """Requests of the ramp are warm-up under their own mark: stored, and left out of every figure."""
+        build = partial(self._request, self._prompts, "ramp", None)
+        ramp = Feed(build, None, first_index=_RAMP_INDEX, share=self._share, warmup=True, marks=("ramp",))
+        self._feeds.append(ramp)
+        return Ramped(ramp, feed, self._clock_ns)
+
+    def _slot_starts(self) -> list[int]:
+        """Slots open one after the other, evenly over the ramp."""
+        slots = self._whole.slots or 1
+        step_ns = (self._clock_ns - self._begin_ns) / slots
+        return [self._begin_ns + round(slot * step_ns) for slot in self._share.pick(range(slots))]
 
     async def _interfere(self, decoders: Feed, pool: Pool) -> None:
         build = partial(self._request, self._intruders or self._prompts, "intruder", INTRUDER_OUTPUT_TOKENS)
@@ -209,15 +259,22 @@ class Measurement:
         pool.close("window")
 
     def _moments(self, offset: int) -> tuple[float, ...]:
-        workload = self.job.workload
-        return arrivals(
-            self.shape.rate_per_s or 1.0,
-            "constant" if self.shape.kind == "interference" else workload.arrival,
+        """Of the whole load, those of the ramp before 0."""
+        workload, whole = self.job.workload, self._whole
+        rate, seed = whole.rate_per_s or 1.0, self.job.seed + offset
+        arrival = "constant" if whole.kind == "interference" else workload.arrival
+        steady = arrivals(
+            rate,
+            arrival,
             burstiness=workload.burstiness,
-            seed=self.job.seed + offset,
-            requests=self.shape.requests,
-            duration_s=self.shape.duration_s,
+            seed=seed,
+            requests=whole.requests,
+            duration_s=whole.duration_s,
         )
+        if not whole.ramp_s:
+            return steady
+        ramp = ramp_arrivals(rate, whole.ramp_s, arrival, burstiness=workload.burstiness, seed=seed)
+        return (*ramp, *steady)
 
     def _ended(self, spill: Spill, exchange: Exchange) -> None:
         if not exchange.warmup:

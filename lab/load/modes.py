@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from lab.load.connection import Exchange
-from lab.load.feed import Feed
+from lab.load.feed import Feed, Ramped
 from lab.load.gate import Gate
 from lab.load.pool import Pool
 
@@ -29,12 +29,14 @@ async def burst(feed: Feed, pool: Pool, count: int) -> None:
         await asyncio.wait(waiting)
 
 
-async def closed_loop(feed: Feed, pool: Pool, slots: int) -> None:
-    """Keep `slots` requests under way until the feed ends."""
+async def closed_loop(feed: Feed | Ramped, pool: Pool, slots: int, starts_ns: Sequence[int] = ()) -> None:
+    """Keep `slots` requests under way until the feed ends; each slot opens at its moment where these are given."""
 
     gate = Gate()
 
-    async def slot() -> None:
+    async def slot(start_ns: int | None) -> None:
+        if start_ns is not None:
+            await sleep_until(start_ns)
         while not feed.closed:
             free_ns = time.monotonic_ns()
             await gate.wait()
@@ -44,7 +46,7 @@ async def closed_loop(feed: Feed, pool: Pool, slots: int) -> None:
             exchange.free_ns = free_ns
             await pool.perform(exchange)
 
-    await asyncio.gather(*(slot() for _ in range(slots)))
+    await asyncio.gather(*(slot(start_ns) for start_ns in starts_ns or (None,) * slots))
 
 
 async def gangs(feed: Feed, pool: Pool, size: int, count: int) -> None:
@@ -55,13 +57,12 @@ async def gangs(feed: Feed, pool: Pool, size: int, count: int) -> None:
         left -= size
 
 
-async def open_loop(feed: Feed, pool: Pool, moments_s: Sequence[float], clock_ns: int) -> None:
+async def open_loop(feed: Feed | Ramped, pool: Pool, moments_s: Sequence[float], clock_ns: int) -> None:
     """Release each request at its moment, whatever became of those before it."""
     waiting: set[asyncio.Future[None] | asyncio.Task[None]] = set()
     for moment_s in moments_s:
         due_ns = clock_ns + round(moment_s * 1e9)
-        while (early_ns := due_ns - time.monotonic_ns()) > 0:
-            await asyncio.sleep(math.ceil(early_ns / 1e6) / 1e3)  # the loop's timers round to whole milliseconds
+        await sleep_until(due_ns)
         exchange = feed.next(due_ns)
         if exchange is None:
             break
@@ -83,6 +84,11 @@ async def interference(
         decoders.closed = True
         steady.cancel()
         await asyncio.gather(steady, return_exceptions=True)
+
+
+async def sleep_until(due_ns: int) -> None:
+    while (early_ns := due_ns - time.monotonic_ns()) > 0:
+        await asyncio.sleep(math.ceil(early_ns / 1e6) / 1e3)  # the loop's timers round to whole milliseconds
 
 
 def _release(exchange: Exchange, pool: Pool) -> asyncio.Future[None] | asyncio.Task[None]:

@@ -1,6 +1,7 @@
 """The loader's process: a job on standard input, progress and outcome as JSON lines on standard output.
 
-The end of standard input, or the line `stop`, ends the load at once; so the loader never outlives who started it.
+The end of standard input, or the line `stop`, ends the load at once; so the loader never outlives who started it. One
+of several processes says `ready` before the clock and waits for `begin` with the moment that holds for all of them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from lab.findings import LabError
 from lab.load.decoder import DecoderSettings
 from lab.load.measurement import PROGRESS_EVERY_S, Measurement, Outcome
 from lab.load.memory import most_memory_bytes
+from lab.load.share import ALL_OF_IT, Share
 from lab.records.workload import LoadJob
 
 LOADER_NICENESS = -10
@@ -35,6 +37,7 @@ class LoaderInput(BaseModel):
 
     job: LoadJob
     directory: str
+    share: Share = ALL_OF_IT
 
 
 class Loader:
@@ -45,7 +48,10 @@ class Loader:
             [sys.executable, "-m", "lab.load.decoder"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self._early_segments: list[Path] | None = []
-        self._measurement = Measurement(given.job, variables, self._directory, self._segment_ready)
+        self._measurement = Measurement(given.job, variables, self._directory, self._segment_ready, given.share)
+        self._alone = given.share.of == 1
+        self._begin_ns: asyncio.Future[int] | None = None
+        self._heard = b""
 
     def run(self) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -62,19 +68,30 @@ class Loader:
 
     async def _run(self) -> Outcome:
         loop = asyncio.get_running_loop()
+        self._begin_ns = loop.create_future()
         loop.add_reader(sys.stdin.fileno(), self._hear)
         self._tell_progress()
         try:
-            return await self._measurement.run(self._clock_started)
+            return await self._measurement.run(self._clock_started, None if self._alone else self._wait_for_the_others)
         finally:
             loop.remove_reader(sys.stdin.fileno())
 
+    async def _wait_for_the_others(self) -> int:
+        """Say that all is prepared; the answer is the moment at which every process begins."""
+        say("ready", {})
+        assert self._begin_ns is not None  # noqa: S101 - made before the measurement runs
+        return await self._begin_ns
+
     def _hear(self) -> None:
         said = os.read(sys.stdin.fileno(), 4096)
+        *lines, self._heard = (self._heard + said).split(b"\n")
         if not said:
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        if not said or b"stop" in said:
+        if not said or b"stop" in lines:
             self._measurement.stop()
+        begins = [line for line in lines if line.startswith(b"begin ")]
+        if begins and self._begin_ns is not None and not self._begin_ns.done():
+            self._begin_ns.set_result(int(begins[0].split()[1]))
 
     def _tell_progress(self) -> None:
         say("progress", asdict(self._measurement.progress()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 
@@ -25,6 +26,16 @@ def arrivals(
         moments.append(len(moments) / rate_per_s if arrival == "constant" else at_s)
         at_s = len(moments) / rate_per_s if arrival == "constant" else at_s + next(gaps)
     return tuple(moments)
+
+
+def ramp_arrivals(rate_per_s: float, ramp_s: float, arrival: Arrival, *, burstiness: float, seed: int) -> list[float]:
+    """Moments before the clock, in seconds below 0, of a rate that grows evenly from nothing to the full one.
+
+    The law of the arrivals is kept: its moments at one per second are stretched to where as many are due.
+    """
+    due = rate_per_s * ramp_s / 2
+    steady = arrivals(1.0, arrival, burstiness=burstiness, seed=seed, requests=None, duration_s=due)
+    return [math.sqrt(2 * ramp_s * at / rate_per_s) - ramp_s for at in steady]
 
 
 def _gaps(rate_per_s: float, arrival: Arrival, burstiness: float, source: random.Random) -> Iterator[float]:

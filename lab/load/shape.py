@@ -9,6 +9,7 @@ from lab.records.workload import LoadJob, WorkloadKind
 
 INTRUDER_RATE_PER_S = 0.5
 INTRUDER_DELAY_S = 2.0
+RAMPED_KINDS = ("closed", "open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Shape:
     slots: int | None
     rate_per_s: float | None
     lengths: tuple[int, ...]
+    ramp_s: float = 0.0
 
 
 def read_shape(job: LoadJob) -> Shape:
@@ -32,6 +34,8 @@ def read_shape(job: LoadJob) -> Shape:
         requests = workload.repeat if kind == "interference" else None
     if requests is None and (workload.duration_s is None or kind in ("burst", "gang")):
         raise error("workload-without-end", kind=kind)
+    if workload.ramp_s and kind not in RAMPED_KINDS:
+        raise error("ramp-without-meaning", kind=kind)
     return Shape(
         kind=kind,
         requests=requests,
@@ -39,6 +43,7 @@ def read_shape(job: LoadJob) -> Shape:
         slots=_slots(job),
         rate_per_s=_rate(job),
         lengths=_lengths(job),
+        ramp_s=workload.ramp_s or 0.0,
     )
 
 

@@ -1,34 +1,22 @@
-"""Runs one measurement in a loader process of its own and brings back its records."""
+"""Runs one measurement in loader processes of its own and brings back its records."""
 
 from __future__ import annotations
 
-import os
-import selectors
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import orjson
-
-from lab.environment import ROOT
-from lab.findings import Finding, LabError, error
-from lab.load.process import LoaderInput
+from lab.findings import error
+from lab.load.crew import LOG, Crew, Member, dead
 from lab.load.record_files import read_records
-from lab.load.shape import read_shape
-from lab.records.request import ClientUsage, LoadProgress, LoadResult
+from lab.load.shape import Shape, read_shape
+from lab.load.share import count_processes
+from lab.records.request import ClientUsage, LoadProgress, LoadResult, ProcessUsage
+from lab.records.table import RequestTable
 from lab.records.workload import LoadJob
-
-POLL_S = 0.1
-STOP_GRACE_S = 20.0
-LOG = "loader.log"
-_NOTHING: Mapping[str, Any] = {
-    "cpu_s": 0.0, "lag_p99_ms": None, "lag_max_ms": None, "window_s": None, "notes": [], "memory_bytes": None,
-}  # fmt: skip
 
 
 def _ignore(_progress: LoadProgress) -> None:
@@ -46,7 +34,7 @@ def run_load(
     """Measure one stage. When `cancelled` turns true all sockets are closed at once and `stopped` is set.
 
     Raises LabError when the job cannot be run (no length, no rate, an unreadable prompt file or address), and
-    "loader-died" when the loader's process fails.
+    "loader-died" when one of the loader's processes fails: what the others measured is no measurement.
     """
     (run_dir / "load").mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(dir=run_dir / "load"))
@@ -64,40 +52,16 @@ def _run(
     cancelled: Callable[[], bool],
 ) -> LoadResult:
     shape = read_shape(job)
-    with (directory / LOG).open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lab.load"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            cwd=ROOT,
-            env={**os.environ, **variables},
-            start_new_session=True,  # Ctrl-C is for this process, which then stops the loader in order
-        )
     stopped = _Watched(cancelled)
-    try:
-        outcome = _follow(process, LoaderInput(job=job, directory=str(directory)), on_progress, stopped)
-    finally:
-        _end(process)
-    if outcome is None and stopped.seen:  # it did not end in time and was killed, with its sockets
-        outcome = {**_NOTHING, "stopped": True}
-    if outcome is None:
-        raise error("loader-died", status=process.returncode, log=_tail(directory / LOG, job, variables))
+    with Crew(job, directory, variables, count_processes(job, shape)) as crew:
+        crew.follow(on_progress, stopped)
+    lost = dead(crew.members)
+    if lost is not None and not stopped.seen:  # a stopped one that did not end in time was killed, with its sockets
+        log = _tail(lost.directory / LOG, job, variables)
+        raise error("loader-died", status=lost.process.returncode, log=log)
     cpu_before = time.process_time()
-    records = read_records([directory])
-    cpu_s = float(outcome["cpu_s"]) + time.process_time() - cpu_before
-    return LoadResult(
-        records=records,
-        client=ClientUsage(cpu_s, outcome["lag_p99_ms"], outcome["lag_max_ms"], outcome["memory_bytes"]),
-        requests_asked=shape.requests,
-        concurrency_asked=shape.slots,
-        rate_asked_per_s=shape.rate_per_s,
-        window_s=outcome["window_s"],
-        output_tokens_asked=job.workload.output_tokens,
-        stopped=bool(outcome["stopped"]),
-        notes=tuple(outcome["notes"]),
-        clock_ns=outcome.get("clock_ns"),
-    )
+    records = read_records([member.directory for member in crew.members])
+    return _result(job, shape, crew.members, records, time.process_time() - cpu_before)
 
 
 class _Watched:
@@ -112,71 +76,37 @@ class _Watched:
         return self.seen
 
 
-def _follow(
-    process: subprocess.Popen[bytes],
-    given: LoaderInput,
-    on_progress: Callable[[LoadProgress], None],
-    cancelled: Callable[[], bool],
-) -> dict[str, Any] | None:
-    """Hear the loader out; None when it ended without an outcome."""
-    assert process.stdin is not None and process.stdout is not None  # noqa: S101 - both were asked for
-    _write(process.stdin, given.model_dump_json().encode() + b"\n")
-    stop_by: float | None = None
-    for line in _lines(process.stdout):
-        if stop_by is None and cancelled():
-            stop_by = time.monotonic() + STOP_GRACE_S
-            _write(process.stdin, b"stop\n")
-        if stop_by is not None and time.monotonic() > stop_by:
-            return None
-        if line is None:
-            continue
-        said = orjson.loads(line)
-        kind = said.pop("type")
-        if kind == "progress":
-            on_progress(LoadProgress(**said))
-        elif kind == "error":
-            raise LabError(*(Finding(**finding) for finding in said["findings"]))
-        else:
-            return dict(said)
-    return None
+def _result(
+    job: LoadJob, shape: Shape, members: Sequence[Member], records: RequestTable, reading_s: float
+) -> LoadResult:
+    outcomes = [member.outcome for member in members if member.outcome is not None]
+    return LoadResult(
+        records=records,
+        client=_usage(outcomes, reading_s),
+        requests_asked=shape.requests,
+        concurrency_asked=shape.slots,
+        rate_asked_per_s=shape.rate_per_s,
+        window_s=next((outcome["window_s"] for outcome in outcomes), None),
+        output_tokens_asked=job.workload.output_tokens,
+        stopped=len(outcomes) < len(members) or any(outcome["stopped"] for outcome in outcomes),
+        notes=tuple(dict.fromkeys(note for outcome in outcomes for note in outcome["notes"])),
+        clock_ns=next((outcome["clock_ns"] for outcome in outcomes), None),
+    )
 
 
-def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:
-    """Whole lines as they come; None whenever nothing came for a while."""
-    rest = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(stream, selectors.EVENT_READ)
-        while True:
-            if not selector.select(POLL_S):
-                yield None
-                continue
-            read = os.read(stream.fileno(), 1 << 16)
-            if not read:
-                return
-            *lines, rest = (rest + read).split(b"\n")
-            yield from lines
-
-
-def _write(pipe: IO[bytes], line: bytes) -> None:
-    try:
-        pipe.write(line)
-        pipe.flush()
-    except BrokenPipeError:  # it has died: the missing outcome will say so
-        return
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            try:
-                pipe.close()
-            except BrokenPipeError:
-                continue
-    try:
-        process.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _usage(outcomes: Sequence[Mapping[str, Any]], reading_s: float) -> ClientUsage:
+    """CPU added up; lag and memory of the worst process."""
+    each = [
+        ProcessUsage(outcome["cpu_s"], outcome["lag_p99_ms"], outcome["lag_max_ms"], outcome["memory_bytes"])
+        for outcome in outcomes
+    ]
+    return ClientUsage(
+        cpu_s=sum(usage.cpu_s for usage in each) + reading_s,
+        lag_p99_ms=max((usage.lag_p99_ms for usage in each if usage.lag_p99_ms is not None), default=None),
+        lag_max_ms=max((usage.lag_max_ms for usage in each if usage.lag_max_ms is not None), default=None),
+        memory_bytes=max((usage.memory_bytes for usage in each), default=None),
+        processes=tuple(each) if len(each) > 1 else (),
+    )
 
 
 def _tail(path: Path, job: LoadJob, variables: Mapping[str, str]) -> str:

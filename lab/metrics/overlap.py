@@ -46,10 +46,10 @@ def in_flight(records: Sequence[RequestRecord], end_ms: float | None = None) -> 
     return InFlight(moments[order], np.cumsum(steps[order]))
 
 
-def peak_in_flight(records: Sequence[RequestRecord], end_ms: float | None = None) -> int:
-    """The most requests that overlapped; `end_ms` as for `in_flight`."""
+def peak_in_flight(records: Sequence[RequestRecord], end_ms: float | None = None, from_ms: float = -np.inf) -> int:
+    """The most requests that overlapped from a moment on; `end_ms` as for `in_flight`."""
     course = in_flight(records, end_ms)
-    return 0 if course is None else course.peak()
+    return 0 if course is None else course.peak(from_ms)
 
 
 def _last_signs_ms(table: RequestTable) -> Values:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,8 @@ class Output:
 
     `wall_s` is None where nothing ran; `tokens` is None where a successful request has no token count.
     `completed_tokens` leaves out what was cut off; `finished` are the successful requests that ended inside the window.
-    `cut_off` counts the requests of which only a part fell inside.
+    `cut_off` counts the requests of which only a part fell inside, `carried_tokens` are those of the ramp's requests
+    that arrived meanwhile: the system wrote them too, so they are among the tokens.
     """
 
     wall_s: float | None
@@ -25,6 +26,7 @@ class Output:
     completed_tokens: int | None
     finished: RequestTable
     cut_off: int
+    carried_tokens: int = 0
 
     def per_second(self, amount: float | None) -> float | None:
         return None if amount is None or not self.wall_s else amount / self.wall_s
@@ -37,11 +39,21 @@ def last_token_ms(table: RequestTable) -> Values:
     return found
 
 
-def measure_output(measured: RequestTable, window_s: float | None) -> Output:
-    """Output of the measured requests (warm-up already left out)."""
+def measure_output(measured: RequestTable, window_s: float | None, ramp: RequestTable | None = None) -> Output:
+    """Output of the measured requests (warm-up already left out); `ramp` are those that its ramp had started."""
     if not len(measured):
         return Output(None, None, None, measured, 0)
-    return _whole_run(measured) if window_s is None else _inside_window(measured, window_s)
+    output = _whole_run(measured) if window_s is None else _inside_window(measured, window_s)
+    if ramp is None or not len(ramp) or output.wall_s is None or output.tokens is None:
+        return output
+    start_ms = float(measured.column("t0_ms").min()) if window_s is None else 0.0
+    carried = _tokens_between(ramp.where(~ramp.failed), start_ms, start_ms + output.wall_s * 1000)
+    return replace(output, tokens=output.tokens + carried, carried_tokens=carried)
+
+
+def _tokens_between(table: RequestTable, start_ms: float, end_ms: float) -> int:
+    inside = table.chunks_until(end_ms) - table.chunks_until(start_ms)
+    return round(float((inside * tokens_per_chunk(table, _average_per_chunk(table))).sum()))
 
 
 def _whole_run(measured: RequestTable) -> Output:

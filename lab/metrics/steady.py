@@ -36,7 +36,9 @@ class Steady:
 def steady_state(
     measured: Sequence[RequestRecord], concurrency: int | None, window_s: float | None = None
 ) -> Steady | None:
-    """From the first to the last moment with that many requests in flight (warm-up already left out).
+    """From the first to the last moment with that many requests in flight.
+
+    Warm-up is already left out, but not what the ramp started: it held its slots when the clock started, at 0.
 
     None without a concurrency, where it was never reached, where fewer than 95 % of it were in flight on average, and
     where fewer answers ended inside than are asked for at once: that is a start and an end without a middle.
@@ -59,7 +61,7 @@ def _stretch(course: InFlight, concurrency: int, window_ms: float | None) -> tup
     if not full.size:
         return None
     start, end = float(course.moments_ms[full[0]]), float(course.moments_ms[full[-1] + 1])
-    end = end if window_ms is None else min(end, window_ms)
+    start, end = max(start, 0.0), end if window_ms is None else min(end, window_ms)
     return (start, end) if end > start else None
 
 

@@ -131,7 +131,8 @@ def _client(e: Evidence) -> Iterator[Mark]:
     wait = percentile(e.measured.column("client_wait_ms"), 95)
     if wait is not None and wait > WAIT_LIMIT_MS:
         yield _mark("client-late", wait_p95_ms=round(wait, 1), limit_ms=WAIT_LIMIT_MS)
-    cpu_s, wall_s = e.result.client.cpu_s, e.output.wall_s
+    client, wall_s = e.result.client, e.output.wall_s
+    cpu_s = max((each.cpu_s for each in client.processes), default=client.cpu_s)
     if cpu_s is not None and wall_s and wall_s > 1 and cpu_s / wall_s > BUSY_LIMIT_RATIO:
         yield _mark("client-near-ceiling", busy_ratio=round(cpu_s / wall_s, 2))
     yield from _near_ceiling(e)
@@ -220,6 +221,8 @@ def _tokens(e: Evidence) -> Iterator[Mark]:
         yield _mark("tokens-estimated", requests=estimated)
     if e.output.cut_off:
         yield _mark("cut-off-shared-out", requests=e.output.cut_off)
+    if e.output.carried_tokens:
+        yield _mark("ramp-tokens-counted", tokens=e.output.carried_tokens)
     if e.gaps.uneven and e.gaps.tokens_per_chunk is not None and e.gaps.tokens_per_chunk >= SEVERAL_PER_CHUNK:
         per_chunk = round(e.gaps.tokens_per_chunk, 2)
         yield _mark("several-tokens-per-chunk", tokens_per_chunk=per_chunk, requests=e.gaps.uneven)

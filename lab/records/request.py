@@ -51,16 +51,28 @@ class RequestRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessUsage:
+    """What one of several loader processes cost, its decoder included; `memory_bytes` of the larger of the two."""
+
+    cpu_s: float
+    lag_p99_ms: float | None
+    lag_max_ms: float | None
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClientUsage:
     """The loader's own cost: CPU from the first t0 to the summary, decoding included; event-loop lag.
 
-    `memory_bytes` is the most that one of its processes held.
+    Lag and `memory_bytes` (the most that was resident) are those of the worst process; `processes` lists them where
+    there are several.
     """
 
     cpu_s: float | None = None
     lag_p99_ms: float | None = None
     lag_max_ms: float | None = None
     memory_bytes: int | None = None
+    processes: tuple[ProcessUsage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

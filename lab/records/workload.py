@@ -36,6 +36,7 @@ class Workload(BaseModel):
     rate_per_s: tuple[Annotated[float, Field(gt=0)], ...] = ()
     arrival: Arrival = "poisson"
     burstiness: Annotated[float, Field(gt=0)] = 1.0
+    ramp_s: Seconds | None = None
     warmup_requests: Annotated[int, Field(ge=0)] = 2
     request_timeout_s: Seconds = 600.0
     ignore_eos: bool = True
@@ -52,7 +53,10 @@ class Stage(BaseModel):
 
 
 class LoadJob(BaseModel):
-    """All that one loader process needs for one stage. Keys are named, never carried: `api_key_env`."""
+    """All that the loader needs for one stage. Keys are named, never carried: `api_key_env`.
+
+    `processes` None: as many loader processes as the load needs and the cores allow.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -69,3 +73,4 @@ class LoadJob(BaseModel):
     seed: int = 0
     salt: str = ""
     use_proxy: bool = False
+    processes: Positive | None = None

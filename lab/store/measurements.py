@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, insert, select
 from sqlalchemy.orm import Session
 
 from lab.findings import error
-from lab.records.request import ClientUsage, LoadResult
+from lab.records.request import ClientUsage, LoadResult, ProcessUsage
 from lab.records.sample import Sample
 from lab.records.states import Target
 from lab.records.summary import Summary
@@ -112,7 +112,7 @@ def load_result(store: Store, measurement_id: int) -> LoadResult:
         asked = row.asked
     return LoadResult(
         records=list_requests(store, measurement_id),
-        client=ClientUsage(**asked["client"]),
+        client=_client(asked["client"]),
         requests_asked=asked["requests"],
         concurrency_asked=asked["concurrency"],
         rate_asked_per_s=asked["rate_per_s"],
@@ -121,6 +121,11 @@ def load_result(store: Store, measurement_id: int) -> LoadResult:
         stopped=asked["stopped"],
         notes=tuple(asked["notes"]),
     )
+
+
+def _client(stored: dict[str, Any]) -> ClientUsage:
+    processes = tuple(ProcessUsage(**each) for each in stored.get("processes", ()))
+    return ClientUsage(**{**stored, "processes": processes})
 
 
 def list_samples(store: Store, measurement_id: int) -> tuple[Sample, ...]:

@@ -30,6 +30,7 @@ _USED_BY: Mapping[str, tuple[str, ...]] = {
     "rate_per_s": ("open",),
     "arrival": ("open",),
     "burstiness": ("open",),
+    "ramp_s": ("closed", "open"),
     "requests": _COUNTED,
     "duration_s": ("closed", "open"),
     "output_tokens": (),
