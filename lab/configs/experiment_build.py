@@ -15,6 +15,7 @@ from lab.configs.knob_values import value_problem, written
 from lab.configs.knobs import lab_keys, nearest_name
 from lab.configs.pair import ConfigPair, validated_workload
 from lab.configs.too_long import TOO_LONG, too_long_findings
+from lab.configs.rules import VLLM
 from lab.configs.workload_rules import workload_problems
 from lab.findings import Finding, LabError, has_errors
 from lab.messages import word
@@ -153,7 +154,9 @@ def _arms(data: Mapping[str, object], pair: ConfigPair, found: list[Found]) -> l
     sweep = data.get("sweep")
     if isinstance(sweep, Mapping):
         arms += [(("sweep",), arm) for arm in reader.cells(sweep, ("sweep",))]
-    found += reader.found
+    found += [
+        (where, _misplaced(str(where[-1]), "[arm]", each) if len(where) == 3 else each) for where, each in reader.found
+    ]
     return arms
 
 
@@ -210,8 +213,8 @@ def _arm_rules(arm: Arm, pair: ConfigPair, workload: Workload) -> list[Finding]:
         return []
     changed = pair.with_knobs(arm.set)
     lengths = [each for each in check_lengths(changed, workload) if each.code != TOO_LONG]
-    problems = [*check_rules(changed), *lengths]
-    if arm.set.get("use_cache") is False and arm.engine == "vllm":
+    problems = [*check_rules(changed, arm.engine or VLLM), *lengths]
+    if arm.set.get("use_cache") is False and arm.engine == VLLM:
         problems = [each for each in problems if each.code != "use-cache-off"] + [Finding("use-cache-off")]
     telling = [each for each in problems if each.severity == "error" or _is_about(each, arm)]
     return [_of_arm(arm, finding) for finding in telling if finding.severity != "advice"]

@@ -260,8 +260,8 @@ def write_pair(config_dir: Path, old: ConfigPair, new: ConfigPair) -> None:
 
 def diff_pair(old: ConfigPair, new: ConfigPair) -> str:
     """A unified diff of both files, keys written out masked; empty where nothing changed."""
-    settings = _diff(old.settings_text, new.settings_text, old.settings_file)
-    return settings + _diff(old.config_text, new.config_text, old.config_file)
+    settings = diff_texts(old.settings_text, new.settings_text, old.settings_file)
+    return settings + diff_texts(old.config_text, new.config_text, old.config_file)
 
 
 def pair_hash(pair: ConfigPair) -> str:
@@ -299,7 +299,8 @@ def _scalar(value: object) -> Scalar:
     return value if isinstance(value, str | int | float | bool) else json.dumps(value, ensure_ascii=False)
 
 
-def _diff(old: str, new: str, file: str) -> str:
+def diff_texts(old: str, new: str, file: str) -> str:
+    """A unified diff of two texts of one file, keys written out masked."""
     before, after = masked(old).splitlines(keepends=True), masked(new).splitlines(keepends=True)
     lines = difflib.unified_diff(before, after, file, file)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
