@@ -59,6 +59,11 @@ class EngineProcess:
     def start_time(self) -> float:
         return self.identity.start_time
 
+    @property
+    def age_s(self) -> float:
+        """Seconds since the launch."""
+        return (time.monotonic_ns() - self.started_ns) / 1e9
+
     def poll(self) -> int | None:
         """The exit status of the launched process (negative: the signal), None while it runs; reaps it."""
         return self._popen.poll()

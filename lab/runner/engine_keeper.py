@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lab.engine.command import EngineCommand
 from lab.engine.effective import compare_effective, read_effective
+from lab.engine.phases import FIRST_PHASE
 from lab.engine.process import EngineProcess, StopProof, launch, stop
 from lab.engine.readiness import EngineFailed, wait_ready
 from lab.findings import LabError
@@ -130,7 +131,14 @@ class EngineKeeper:
         ended: Mapping[str, object] | None = None,
     ) -> None:
         if engine.launch_id is not None:
-            update_launch(self._site.store, engine.launch_id, state=state, failure=failure, ended=ended)
+            update_launch(
+                self._site.store,
+                engine.launch_id,
+                state=state,
+                failure=failure,
+                ended=ended,
+                after_s=engine.process.age_s,
+            )
 
     def _fits(self, request: EngineRequest) -> bool:
         """The same arguments and environment, the port aside: what differs is on the client's side."""
@@ -175,6 +183,7 @@ class EngineKeeper:
             process.start_time,
             command.port,
             command.served_name,
+            FIRST_PHASE,
         )
         self._engine = replace(self._engine, launch_id=launch_id)
         self._site.heartbeat.show(launch_id=launch_id)
@@ -193,14 +202,23 @@ class EngineKeeper:
         )
         effective = read_effective(engine.root_url, definition, engine.api_key, cancelled)
         if engine.launch_id is not None:
-            seconds = report.seconds
-            update_launch(self._site.store, engine.launch_id, state="ready", ready_s=seconds, effective=effective)
+            update_launch(
+                self._site.store,
+                engine.launch_id,
+                state="ready",
+                ready_s=report.seconds,
+                effective=effective,
+                after_s=engine.process.age_s,
+            )
         return replace(engine, marks=compare_effective(command.flags, effective), ready=True)
 
     def _tell_phase(self, phase: str, line: str) -> None:
-        if self._engine is not None and self._engine.launch_id is not None:
+        engine = self._engine
+        if engine is not None and engine.launch_id is not None:
             with suppress(LabError):  # news of a start is not worth failing it
-                update_launch(self._site.store, self._engine.launch_id, phase=phase, last_line=line)
+                update_launch(
+                    self._site.store, engine.launch_id, phase=phase, last_line=line, after_s=engine.process.age_s
+                )
 
     def _new_log(self, port: int) -> Path:
         folder = self._site.log_dir

@@ -34,7 +34,7 @@ from lab.store.hosts import (
     save_host_facts,
 )
 from lab.store.intents import add_intent, close_intent, get_intent, open_intents
-from lab.store.launches import add_launch, get_launch, list_launches, unfinished_launches, update_launch
+from lab.store.launches import add_launch, expected_start, get_launch, list_launches, unfinished_launches, update_launch
 from lab.store.measurements import list_samples, load_result, save_measurement
 from lab.store.notes import add_note, list_notes, list_tags, set_tags
 from lab.store.requests import list_requests
@@ -52,11 +52,13 @@ from lab.store.views import (
     BestResult,
     ConfigSaveRow,
     Difference,
+    ExpectedStart,
     ExperimentRow,
     ExperimentView,
     HostRow,
     IntentRow,
     LaunchRow,
+    LaunchStep,
     MeasurementRow,
     NoteRow,
     Totals,
@@ -70,11 +72,13 @@ __all__ = [
     "BestResult",
     "ConfigSaveRow",
     "Difference",
+    "ExpectedStart",
     "ExperimentRow",
     "ExperimentView",
     "HostRow",
     "IntentRow",
     "LaunchRow",
+    "LaunchStep",
     "MeasurementRow",
     "NoteRow",
     "Store",
@@ -90,6 +94,7 @@ __all__ = [
     "compare_experiments",
     "count_config_saves",
     "count_experiments",
+    "expected_start",
     "finish_experiment_if_done",
     "finish_idle_experiments",
     "get_client_ceiling",

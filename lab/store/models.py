@@ -148,6 +148,7 @@ class Launch(Base):
     ready_s: Mapped[float | None]
     failure: Mapped[str | None] = mapped_column(String(64))
     ended: Mapped[dict[str, Any] | None]
+    history: Mapped[list[Any] | None]
     started_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
 

@@ -44,8 +44,34 @@ class IntentRow:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchStep:
+    """A state or a phase of the start that a launch came to, `after_s` seconds after it began.
+
+    `line` is the last line of the engine's log while it was there; None where nothing was read.
+    """
+
+    state: LaunchState
+    phase: str | None
+    at: datetime
+    after_s: float
+    line: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedStart:
+    """What earlier starts of the same model took: medians of seconds from the launch, over `starts` of them.
+
+    `phases` maps a phase to when it was come to, in the order of the start.
+    """
+
+    starts: int
+    ready_s: float
+    phases: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchRow:
-    """`ended` tells how the stop went (as it was given to `update_launch`)."""
+    """`ended` tells how the stop went (as it was given to `update_launch`); `history` its steps, oldest first."""
 
     id: int
     host: str
@@ -67,6 +93,7 @@ class LaunchRow:
     ended: Mapping[str, Any] | None
     started_at: datetime
     ended_at: datetime | None
+    history: tuple[LaunchStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
