@@ -12,6 +12,7 @@ from pages.components.context import get_store, header, person
 from pages.components.frame import go_to, link_to
 from pages.components.i18n import _, ngettext
 from pages.components.markdown import escaped
+from pages.components.own_words import own_words
 from pages.components.status import ago, duration, local_time, state_badge, state_word
 from pages.components.tables import best_text, experiments_table
 
@@ -85,7 +86,7 @@ def nothing() -> None:
 def details(row: ExperimentRow) -> None:
     """What was asked, by whom, what came out; notes and tags."""
     with st.container(border=True):
-        st.subheader(f"{row.id} · {escaped(row.name)}", anchor=False)
+        st.subheader(f"{row.id} · {escaped(own_words(row.name))}", anchor=False)
         facts, notes = st.columns(2, gap="large")
         with facts:
             _facts(row)

@@ -20,6 +20,7 @@ from pages.components.ladder_table import fit_table, ladder_table
 from pages.components.markdown import plain_markdown
 from pages.components.measurement_detail import measurement_detail, measurement_label
 from pages.components.notes import notes_panel
+from pages.components.own_words import view_in_words
 from pages.components.progress import stop_button
 from pages.components.result_chart import (
     CHOSEN,
@@ -47,6 +48,7 @@ def page() -> None:
         st.info(_("Nothing was measured yet. Start the first experiment, and its result stands here."))
         link_to("experiments", _("Choose an experiment"))
         return
+    stored, view = view, view_in_words(view)
     _head(view)
     queued_message()
     if view.row.state in OPEN:
@@ -54,6 +56,7 @@ def page() -> None:
     _verdict(view)
     if view.measurements:
         _measured(store, view)
+        _downloads(stored)
     with errors_as_messages():
         failed_trials(view)
     skipped_lines(view.trials)
@@ -173,7 +176,6 @@ def _measured(store: Store, view: ExperimentView) -> None:
     ladder_table(ladder_steps(rows))
     fit_table(view.ladders)
     _measurements(store, view, [*rows, *(row for _origin, row in baselines)])
-    _downloads(view)
 
 
 def _charts(store: Store, view: ExperimentView) -> Baselines:

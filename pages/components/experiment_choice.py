@@ -9,6 +9,7 @@ import streamlit as st
 from lab.findings import LabError
 from lab.store import ExperimentRow, ExperimentView, Store, get_experiment, list_experiments
 from pages.components.i18n import _
+from pages.components.own_words import own_words
 from pages.components.status import local_time
 
 PARAMETER = "experiment"
@@ -61,4 +62,4 @@ def _row(store: Store, number: int) -> ExperimentRow | None:
 
 def _label(row: ExperimentRow) -> str:
     # without the state: the browser keeps the label it drew first, and the state would soon be untrue
-    return f"#{row.id} · {row.name} · {local_time(row.created_at)}"
+    return f"#{row.id} · {own_words(row.name)} · {local_time(row.created_at)}"

@@ -12,10 +12,12 @@ from lab.plan import plan_trials, stages
 from lab.records.plan import Arm, Experiment
 from lab.store import Store, list_experiments
 from pages.components.context import host_name
+from pages.components.engine_choice import DEFAULT_ENGINE, engine_name
 from pages.components.frame import link_to
 from pages.components.i18n import _, ngettext, word_finding
 from pages.components.knob_field import spelled
 from pages.components.markdown import plain_markdown
+from pages.components.own_words import own_words
 from pages.components.queueing import queue_once
 from pages.components.runner import start_runner
 from pages.components.status import duration, target_word
@@ -79,7 +81,7 @@ def _took(store: Store, experiment: Experiment) -> float | None:
 
 def arm_lines(arms: Sequence[Arm]) -> str:
     """Each arm with what it changes, as a Markdown list."""
-    return "\n".join(f"- **{plain_markdown(arm.name)}** {_difference(arm)}".rstrip() for arm in arms)
+    return "\n".join(f"- **{plain_markdown(own_words(arm.name))}** {_difference(arm)}".rstrip() for arm in arms)
 
 
 def _difference(arm: Arm) -> str:
@@ -87,7 +89,8 @@ def _difference(arm: Arm) -> str:
     if arm.set and all(f"{name}={spelled(value)}" in arm.name.split(", ") for name, value in arm.set.items()):
         return ""  # an arm of a grid: its name says it
     if arm.target == "engine":
-        return changes or f":gray[{_('the config pair as it is')}]"
+        engine = "" if arm.engine in (None, DEFAULT_ENGINE) else f":gray[{plain_markdown(engine_name(arm.engine))}] "
+        return engine + (changes or f":gray[{_('the config pair as it is')}]")
     where = f":gray[{plain_markdown(target_word(arm.target))}]"
     return f"{where} `{arm.base_url}`" if arm.base_url else where
 

@@ -13,6 +13,7 @@ from pages.components.context import get_store, host_name, person
 from pages.components.frame import link_to
 from pages.components.i18n import _, ngettext
 from pages.components.markdown import escaped
+from pages.components.own_words import own_words
 from pages.components.status import count, duration, state_badge, state_word
 from pages.components.time_left import seconds_left
 
@@ -31,7 +32,7 @@ def running_experiment(row: ExperimentRow) -> None:
     """Name, progress, time left and the stop button of the experiment in hand."""
     view = get_experiment(get_store(), row.id)
     with _line():
-        st.markdown(f"**{escaped(row.name)}** {state_badge(row.state)}", width="content")
+        st.markdown(f"**{escaped(own_words(row.name))}** {state_badge(row.state)}", width="content")
         stop_button(row, key=f"stop-{row.id}")
     st.progress(done_ratio(view), text=progress_text(view))
     trial = current_trial(view)
@@ -55,7 +56,8 @@ def waiting_list(rows: list[ExperimentRow]) -> None:
         trials = ngettext("{n} trial", "{n} trials", row.trials_total).format(n=row.trials_total)
         with _line():
             st.markdown(
-                f"{state_badge(row.state)} {place} · **{escaped(row.name)}** · {trials} · {escaped(row.person)}",
+                f"{state_badge(row.state)} {place} · **{escaped(own_words(row.name))}** · {trials} · "
+                f"{escaped(row.person)}",
                 width="content",
             )
             stop_button(row, key=f"stop-{row.id}")
@@ -97,7 +99,7 @@ def progress_text(view: ExperimentView) -> str:
 
 def trial_text(trial: TrialRow) -> str:
     """The trial in hand: arm, repeat, state, requests."""
-    parts = [trial.arm_name, _("repeat {n}").format(n=trial.block), state_word(trial.state)]
+    parts = [own_words(trial.arm_name), _("repeat {n}").format(n=trial.block), state_word(trial.state)]
     progress = trial.progress or {}
     if progress.get("total"):
         parts.append(_("{done} of {total} requests").format(done=progress.get("done", 0), total=progress["total"]))

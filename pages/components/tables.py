@@ -10,6 +10,7 @@ import streamlit as st
 
 from lab.store import ExperimentRow
 from pages.components.i18n import _
+from pages.components.own_words import own_words
 from pages.components.status import MISSING, local_time, milliseconds, state_word, tokens_per_s
 
 
@@ -57,11 +58,11 @@ def _experiment_record(row: ExperimentRow) -> dict[str, Any]:
     failed = f" ({row.trials_failed})" if row.trials_failed else ""
     return {
         "id": row.id,
-        "name": row.name,
+        "name": own_words(row.name),
         "state": state_word(row.state),
         "rate": row.best.output_tokens_per_s if row.best else None,
         "ttft": row.best.ttft_p95_ms if row.best else None,
-        "arm": row.best.arm if row.best else None,
+        "arm": own_words(row.best.arm) if row.best else None,
         "trials": f"{row.trials_done}/{row.trials_total}{failed}",
         "person": row.person,
         "when": local_time(row.created_at),
@@ -73,6 +74,5 @@ def best_text(row: ExperimentRow) -> str | None:
     """Arm, throughput and P95 TTFT of the best measurement; None where nothing was measured."""
     if row.best is None:
         return None
-    return (
-        f"{row.best.arm}: {tokens_per_s(row.best.output_tokens_per_s)}, P95 TTFT {milliseconds(row.best.ttft_p95_ms)}"
-    )
+    rate, ttft = tokens_per_s(row.best.output_tokens_per_s), milliseconds(row.best.ttft_p95_ms)
+    return f"{own_words(row.best.arm)}: {rate}, P95 TTFT {ttft}"
