@@ -22,15 +22,18 @@ from pages.components.config_text import text_fields
 from pages.components.config_try import try_panel
 from pages.components.config_versions import versions_view
 from pages.components.context import environment, errors_as_messages, get_store, header, host_name, show_findings
+from pages.components.flag_search import flags_view
 from pages.components.i18n import N_, _
 from pages.components.knob_form import knob_form
 from pages.components.markdown import escaped
 from pages.components.memory_forecast import memory_forecast_panel
+from pages.components.outlook import outlook
 from pages.components.pair_panel import changes_panel, checked, fresh_errors, short_names
 from pages.components.paste_box import paste_view
 
 VIEWS = {
     "form": N_("Form"),
+    "flags": N_("All options"),
     "text": N_("Text"),
     "paste": N_("Paste"),
     "convert": N_("Convert"),
@@ -113,7 +116,8 @@ def _drawers(config_dir: Path, disk: ConfigPair) -> Mapping[str, Callable[[Confi
         convert_view(working)
         return working
 
-    return {"form": _form, "text": text_fields, "paste": paste_view, "convert": conversion, "versions": versions}
+    drawers = {"form": _form, "flags": flags_view, "text": text_fields, "paste": paste_view}
+    return {**drawers, "convert": conversion, "versions": versions}
 
 
 def _is_readable(pair: ConfigPair) -> bool:
@@ -145,9 +149,13 @@ def _consequences(config_dir: Path, disk: ConfigPair, base: ConfigPair, current:
         return
     built = pair_command(current)
     definition, command = built.definition, built.command
-    findings_panel(current, tuple(without_repeats((*findings, *built.findings))))
+    everything = tuple(without_repeats((*findings, *built.findings, *outlook(current).findings)))
+    findings_panel(current, everything)
     with st.expander(_("Try this"), icon=":material/science:"), errors_as_messages():
-        try_panel(get_store(), base, current)
+        if has_errors(everything):
+            st.caption(_("The checks show an error. Once it is put right, this can be measured."))
+        else:
+            try_panel(get_store(), base, current)
     st.subheader(_("Engine command"), anchor=False)
     command_lines(current, definition, command)
     memory_forecast_panel(current)

@@ -16,6 +16,7 @@ from lab.store import ConfigSaveRow
 from pages.components.config_changes import value_text
 from pages.components.config_draft import rebase, start_from
 from pages.components.i18n import N_, _
+from pages.components.markdown import escaped
 from pages.components.status import MISSING, ago
 from pages.components.value_field import plain
 
@@ -59,11 +60,10 @@ def _headline(saved: ConfigSaveRow | None) -> str:
     sentence = _("The files changed on disk since you started. Nothing was overwritten; your changes are still here.")
     if saved is None or saved.person is None:
         return sentence
-    who = _("{person} saved version {number} {ago}.").format(
-        person=plain(saved.person), number=saved.id, ago=ago(saved.created_at)
+    who = _("Version {number} is by {person} ({ago})").format(
+        number=saved.id, person=escaped(saved.person), ago=ago(saved.created_at)
     )
-    note = f" {plain(saved.note)}" if saved.note else ""
-    return f"{sentence} {who}{note}"
+    return f"{sentence} {who}: {escaped(saved.note)}" if saved.note else f"{sentence} {who}."
 
 
 def _choices(conflicts: Sequence[Conflict], key: str) -> _Choices:

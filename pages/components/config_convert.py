@@ -24,20 +24,23 @@ def convert_view(working: ConfigPair) -> None:
     st.markdown(_("The two files stand in this form: **{form}**.").format(form=_(FORMS[working.dialect])))
     if working.mixed:
         st.warning(_("One of the files stands in the other form; converting puts both into one."))
-    wanted: Dialect = st.segmented_control(
-        _("Convert into"),
-        list(FORMS),
-        format_func=lambda form: _(FORMS[form]),
-        default=3 if working.dialect == 1 else 1,
-        required=True,
-        key="configs:convert",
-    )
+    wanted = _wanted(working)
     try:
         conversion = convert(working, wanted)
     except LabError as problem:
         show_findings(problem.findings)
         return
     _outcome(working, conversion)
+
+
+def _wanted(working: ConfigPair) -> Dialect:
+    """The other form; where the files stand in both, either is another one."""
+    other: Dialect = 3 if working.dialect == 1 else 1
+    if not working.mixed:
+        return other
+    return st.radio(
+        _("Convert into"), list(FORMS), format_func=lambda form: _(FORMS[form]), index=list(FORMS).index(other)
+    )
 
 
 def _outcome(working: ConfigPair, conversion: Conversion) -> None:

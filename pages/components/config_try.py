@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -12,7 +13,7 @@ from lab.configs.pair import ConfigPair
 from lab.findings import Finding, LabError
 from lab.records.plan import Experiment
 from lab.records.workload import Scalar
-from lab.store import ConfigSaveRow, Store, list_config_saves, stored_pair
+from lab.store import Store, list_config_saves, stored_pair
 from pages.components.config_changes import version_title
 from pages.components.context import environment, host_name
 from pages.components.experiment_builder import built
@@ -25,7 +26,15 @@ _OLDER = 20
 _FIRST_PRESET = "batching"
 _NAMED = 3
 _NOT_TRIED = ("port", "host")
-Against = tuple[str, ConfigPair]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two pairs: `name` is its arm's, `title` tells it apart in a list."""
+
+    name: str
+    title: str
+    pair: ConfigPair
 
 
 def try_panel(store: Store, base: ConfigPair, current: ConfigPair) -> None:
@@ -39,7 +48,7 @@ def try_panel(store: Store, base: ConfigPair, current: ConfigPair) -> None:
     number = st.selectbox(
         _("Against"),
         range(len(others)),
-        format_func=lambda place: others[place][0],
+        format_func=lambda place: others[place].title,
         key="configs:try:against",
     )
     chosen = st.selectbox(
@@ -50,9 +59,9 @@ def try_panel(store: Store, base: ConfigPair, current: ConfigPair) -> None:
     )
     if chosen is None:
         return
-    name, other = others[number or 0]
+    mine = Side(_("as on disk") if current == base else _("as edited"), "", current)
     try:
-        experiment, findings = comparison(name, other, current, presets[chosen])
+        experiment, findings = comparison(others[number or 0], mine, presets[chosen])
     except LabError as problem:
         experiment, findings = None, problem.findings
     if experiment is not None:
@@ -62,20 +71,18 @@ def try_panel(store: Store, base: ConfigPair, current: ConfigPair) -> None:
     queue_button(experiment, findings, "configs:try:queue", _("Queue this comparison"))
 
 
-def comparison(
-    name: str, other: ConfigPair, current: ConfigPair, preset: Preset
-) -> tuple[Experiment | None, tuple[Finding, ...]]:
+def comparison(other: Side, mine: Side, preset: Preset) -> tuple[Experiment | None, tuple[Finding, ...]]:
     """Two arms that differ in nothing but the knobs in which the two pairs differ. Raises `LabError`."""
-    model, found = read_experiment(preset.path.read_text("utf-8"), str(preset.path), current)
+    model, found = read_experiment(preset.path.read_text("utf-8"), str(preset.path), mine.pair)
     if model is None:
         return None, found
-    old, new = tried_knobs(other), tried_knobs(current)
+    old, new = tried_knobs(other.pair), tried_knobs(mine.pair)
     differing = [knob for knob in dict.fromkeys((*old, *new)) if old.get(knob) != new.get(knob)]
     # a knob that one side leaves to the engine stands in neither file: the other side's arm sets it
-    common = other.with_knobs({knob: None for knob in differing if knob not in new})
+    common = other.pair.with_knobs({knob: None for knob in differing if knob not in new})
     arms = (
-        {"name": name, "set": {knob: old[knob] for knob in differing if knob not in new}},
-        {"name": _("what is being edited"), "set": {knob: new[knob] for knob in differing if knob in new}},
+        {"name": other.name, "set": {knob: old[knob] for knob in differing if knob not in new}},
+        {"name": mine.name, "set": {knob: new[knob] for knob in differing if knob in new}},
     )
     return built(_data(model, arms, differing, old, new), common)
 
@@ -86,21 +93,21 @@ def tried_knobs(pair: ConfigPair) -> dict[str, Scalar]:
     return {name: value for name, value in knobs.items() if name not in _NOT_TRIED}
 
 
-def _others(store: Store, base: ConfigPair, current: ConfigPair) -> list[Against]:
+def _others(store: Store, base: ConfigPair, current: ConfigPair) -> list[Side]:
     """What the draft can be measured against: the files on disk, and versions with other knobs."""
     knobs = tried_knobs(current)
-    found: list[Against] = []
+    found: list[Side] = []
     if _knobs_of(base) not in (None, knobs):
-        found.append((_("as on disk"), base))
+        found.append(Side(_("as on disk"), _("the files on disk"), base))
     for row in list_config_saves(store, environment().config_dir, host=host_name(), limit=_OLDER):
-        pair = _of_version(store, row)
+        pair = _named(stored_pair(store, row.config_hash), base)
         if pair != base and _knobs_of(pair) not in (None, knobs):
-            found.append((_("version {title}").format(title=version_title(row)), pair))
+            found.append(Side(_("version {number}").format(number=row.id), version_title(row), pair))
     return found
 
 
-def _of_version(store: Store, row: ConfigSaveRow) -> ConfigPair:
-    return stored_pair(store, row.config_hash)
+def _named(pair: ConfigPair, like: ConfigPair) -> ConfigPair:
+    return replace(pair, settings_file=like.settings_file, config_file=like.config_file)
 
 
 def _knobs_of(pair: ConfigPair) -> dict[str, Scalar] | None:

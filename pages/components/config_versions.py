@@ -19,6 +19,7 @@ from pages.components.i18n import N_, _
 from pages.components.status import local_time
 
 _TABLE, _CHOSEN, _AGAINST, _SEARCH = (f"configs:versions:{name}" for name in ("table", "chosen", "against", "search"))
+_ROWS_SHOWN = 10
 _OTHERS = {
     "before": N_("the version before it"),
     "disk": N_("the files on disk"),
@@ -48,23 +49,23 @@ def _list(rows: Sequence[ConfigSaveRow]) -> None:
             "number": [row.id for row in rows],
             "when": [local_time(row.created_at) for row in rows],
             "who": [who(row) for row in rows],
-            "what": [what_changed(row) for row in rows],
             "note": [row.note for row in rows],
+            "what": [what_changed(row) for row in rows],
         }
     )
     st.dataframe(
         frame,
         key=_TABLE,
         hide_index=True,
-        height=min(360, 38 + 35 * len(rows)),
+        height="content" if len(rows) <= _ROWS_SHOWN else 35 * (_ROWS_SHOWN + 1),
         selection_mode="multi-row",
         on_select=_take_selection([row.id for row in rows]),
         column_config={
-            "number": st.column_config.NumberColumn(_("No."), format="%d", width=50),
-            "when": st.column_config.TextColumn(_("When"), width=130, help=_("In the time zone of your browser.")),
-            "who": st.column_config.TextColumn(_("Who"), width=100),
-            "what": st.column_config.TextColumn(_("What changed"), width=280),
-            "note": st.column_config.TextColumn(_("Note"), width=200),
+            "number": st.column_config.NumberColumn(_("No."), format="%d", width=45),
+            "when": st.column_config.TextColumn(_("When"), width=120, help=_("In the time zone of your browser.")),
+            "who": st.column_config.TextColumn(_("Who"), width=85),
+            "note": st.column_config.TextColumn(_("Note"), width=130),
+            "what": st.column_config.TextColumn(_("What changed"), width=260),
         },
     )
 

@@ -21,6 +21,7 @@ from pages.components.value_field import plain
 _USES = {"merged": N_("Set these values in your files"), "replaced": N_("Replace the files by the rebuilt ones")}
 _FILES = {"settings": "settings.json", "config": "config.toml"}
 _LONGEST_SNIPPET = 120
+_ROWS_SHOWN = 12
 
 
 def paste_view(working: ConfigPair) -> ConfigPair:
@@ -98,7 +99,7 @@ def _understood(values: Sequence[PastedValue]) -> None:
     st.dataframe(
         frame,
         hide_index=True,
-        height=min(400, 38 + 35 * len(values)),
+        height="content" if len(values) <= _ROWS_SHOWN else 35 * (_ROWS_SHOWN + 1),
         column_config={
             "file": st.column_config.TextColumn(_("File"), width=100),
             "key": st.column_config.TextColumn(_("Key"), width=210),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.configs_page import CONFIG, SETTINGS
+
 if TYPE_CHECKING:
     from lab.store import Store
 
@@ -30,6 +32,19 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("TAOTOKEN_API_KEY", "TAOTOKEN_BASE_URL", "TAOTOKEN_MODEL"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
+
+
+@pytest.fixture
+def put(own_place: Path) -> Callable[..., Path]:
+    """Write the two files; gives the folder."""
+
+    def write(settings: str = SETTINGS, config: str = CONFIG) -> Path:
+        folder = own_place / "configs"
+        (folder / "settings.json").write_bytes(settings.encode())
+        (folder / "config.toml").write_bytes(config.encode())
+        return folder
+
+    return write
 
 
 @pytest.fixture
