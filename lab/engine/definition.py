@@ -140,11 +140,16 @@ class PhasePattern(_Part):
 
 
 class Ready(_Part):
-    """`models_path` None: the engine lists no models, so the name it answers to shows in its first token only."""
+    """`models_path` None: the engine lists no models, so the name it answers to shows in its first token only.
+
+    A start fails when nothing of the engine moves for `stuck_s`, or when it does nothing but compute for `timeout_s`;
+    one that gets on may take as long as it takes.
+    """
 
     models_path: str | None = None
     probe_path: str
     probe_body: dict[str, Any]
+    stuck_s: float = Field(default=120.0, gt=0, strict=False)
     timeout_s: float = Field(default=1200.0, gt=0, strict=False)
     phase: list[PhasePattern] = Field(default_factory=list)
 

@@ -13,6 +13,8 @@ from lab.engine.diagnosis import clean_line
 
 FIRST_PHASE = "launching"
 _LINE_CHARACTERS = 300
+# a start has some hundred; whoever writes more has said enough
+_MOST_SHAPES = 10_000
 
 
 class PhaseReader:
@@ -29,6 +31,8 @@ class PhaseReader:
         self._rest = b""
         self._reached = -1
         self.last_line = ""
+        self.news = 0  # lines that differ from all earlier ones in more than their figures
+        self._shapes: set[str] = set()
         self.seen: dict[str, float] = {FIRST_PHASE: 0.0}
 
     @property
@@ -42,8 +46,15 @@ class PhaseReader:
             text = clean_line(line)
             if text.strip():
                 self.last_line = text.strip()[:_LINE_CHARACTERS]
+                self._count(self.last_line)
                 self._match(text)
         return before != (self._reached, self.last_line)
+
+    def _count(self, line: str) -> None:
+        shape = re.sub(r"\d+", "0", line)
+        if shape not in self._shapes and len(self._shapes) < _MOST_SHAPES:
+            self._shapes.add(shape)
+            self.news += 1
 
     def _match(self, line: str) -> None:
         for place in range(len(self._patterns) - 1, self._reached, -1):

@@ -17,6 +17,7 @@ from lab.engine.orphan import own_members
 from lab.engine.phases import PhaseReader
 from lab.engine.port import LOOPBACK, port_owner
 from lab.engine.process import EngineProcess
+from lab.engine.progress import Progress
 from lab.findings import Finding, Param
 from lab.host.facts import host_facts
 
@@ -59,18 +60,18 @@ def wait_ready(
     base_url: str,
     served_name: str,
     api_key: str | None,
-    timeout_s: float | None = None,
+    stuck_s: float | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     on_phase: Callable[[str, str], None] = lambda _phase, _line: None,
 ) -> ReadyReport:
     """Wait until the engine is truly ready.
 
     `on_phase` gets the step and the last line of the log, when either changed and at most a few times a second.
-    Raises `EngineFailed` as soon as the process died, the port turns out to be another's or the engine refuses the
-    first request, and after `timeout_s` (default: the definition's); `LaunchCancelled` within 0.2 s. The engine is
-    left as it is: the caller stops it.
+    However long it takes: a start fails when the engine gets on no more for `stuck_s` (default: the definition's).
+    Raises `EngineFailed` then, and as soon as the process died, the port turns out to be another's or the engine
+    refuses the first request; `LaunchCancelled` within 0.2 s. The engine is left as it is: the caller stops it.
     """
-    limit_s = definition.ready.timeout_s if timeout_s is None else timeout_s
+    limit_s = definition.ready.stuck_s if stuck_s is None else stuck_s
     waiting = _Waiting(process, definition, root_url(base_url), served_name, api_key)
     return asyncio.run(waiting.wait(limit_s, cancelled, on_phase))
 
@@ -89,9 +90,14 @@ class _Waiting:
         self._reader = PhaseReader(process.log_path, definition.ready.phase, process.started_ns)
 
     async def wait(
-        self, limit_s: float, cancelled: Callable[[], bool], on_phase: Callable[[str, str], None]
+        self, stuck_s: float, cancelled: Callable[[], bool], on_phase: Callable[[str, str], None]
     ) -> ReadyReport:
-        deadline = time.monotonic() + limit_s
+        progress = Progress(
+            lambda: own_members(self._process.identity, self._process.pgid),
+            lambda: self._reader.news,
+            stuck_s=stuck_s,
+            spinning_s=max(stuck_s, self._definition.ready.timeout_s),
+        )
         asking = asyncio.create_task(self._become_ready())
         try:
             while not asking.done():
@@ -99,9 +105,9 @@ class _Waiting:
                     raise LaunchCancelled
                 if self._process.poll() is not None:
                     raise self._died()
-                if time.monotonic() > deadline:
-                    raise self._too_late(limit_s)
                 self._tell(on_phase)
+                if (still_s := progress.still_for_s()) is not None:
+                    raise self._stuck(still_s)
                 await asyncio.wait({asking}, timeout=_WATCH_S)
         finally:
             asking.cancel()
@@ -191,13 +197,14 @@ class _Waiting:
         found = diagnose(self._definition, log, self._process.poll(), known_facts())
         return EngineFailed(found.failure_class, found.lines, found.remedies, found.moment)
 
-    def _too_late(self, limit_s: float) -> EngineFailed:
+    def _stuck(self, still_s: float) -> EngineFailed:
         """A log that names a cause wins: an engine core can die without its server."""
         found = diagnose(self._definition, read_log(self._process.log_path), None, known_facts())
-        params: dict[str, Param] = {"seconds": limit_s, "phase": self._reader.phase}
+        params: dict[str, Param] = {"seconds": round(still_s), "phase": self._reader.phase}
         late = Finding("remedy-start-timeout", "advice", params)
-        causes = () if found.failure_class == "crash" else found.remedies
-        return EngineFailed("start-timeout", found.lines, (late, *causes))
+        if found.failure_class == "crash":
+            return EngineFailed("start-timeout", (self._reader.last_line,), (late,))
+        return EngineFailed("start-timeout", found.lines, (late, *found.remedies))
 
 
 def known_facts() -> dict[str, Param]:

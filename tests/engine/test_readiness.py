@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
 from lab.engine.definition import EngineDefinition
+from lab.engine.phases import PhaseReader
 from lab.engine.process import EngineProcess, stop
+from lab.engine.progress import Progress
 from lab.engine.readiness import EngineFailed, LaunchCancelled, ReadyReport, wait_ready
+from lab.host.process_group import group_identities
+from lab.host.process_identity import group_members
 from lab.messages import word_finding
 from tests.engine.fakes import Launcher, wait_for
 
 
-def ready(process: EngineProcess, definition: EngineDefinition, timeout_s: float = 20.0) -> ReadyReport:
-    return wait_ready(process, definition, f"http://127.0.0.1:{process.port}/v1", "smol", None, timeout_s)
+def ready(process: EngineProcess, definition: EngineDefinition, stuck_s: float = 20.0) -> ReadyReport:
+    return wait_ready(process, definition, f"http://127.0.0.1:{process.port}/v1", "smol", None, stuck_s)
 
 
-def failure(process: EngineProcess, definition: EngineDefinition, timeout_s: float = 20.0) -> EngineFailed:
+def failure(process: EngineProcess, definition: EngineDefinition, stuck_s: float = 20.0) -> EngineFailed:
     with pytest.raises(EngineFailed) as caught:
-        ready(process, definition, timeout_s)
+        ready(process, definition, stuck_s)
     return caught.value
 
 
@@ -53,10 +61,61 @@ def test_phases_come_from_the_log_and_are_told(launch_fake: Launcher, vllm: Engi
     assert {"launching", "loading-weights"} <= set(report.phases)
 
 
-def test_an_engine_that_never_answers_ends_in_a_time_out(launch_fake: Launcher, vllm: EngineDefinition) -> None:
-    failed = failure(launch_fake(token_s=None), vllm, timeout_s=1.0)
+def test_an_engine_that_never_answers_and_does_nothing_is_stuck(launch_fake: Launcher, vllm: EngineDefinition) -> None:
+    failed = failure(launch_fake(token_s=None), vllm, stuck_s=1.5)
     assert failed.failure_class == "start-timeout"
-    assert "not ready in 1.0 s" in word_finding(failed.remedies[0])
+    assert "got on no more" in word_finding(failed.remedies[0])
+
+
+def test_an_engine_that_was_stopped_is_stuck_and_its_last_line_is_said(
+    launch_fake: Launcher, vllm: EngineDefinition
+) -> None:
+    process = launch_fake(core_and_worker=True, open_s=None, murmur_s=0.05)
+    wait_for(lambda: len(group_members(process.pgid)) == 3 and "aaaaaa" in process.log_path.read_text())
+    for pid in group_members(process.pgid):
+        os.kill(pid, signal.SIGSTOP)
+    last = process.log_path.read_text().splitlines()[-1]
+    began = time.monotonic()
+    failed = failure(process, vllm, stuck_s=1.0)
+    assert 1.0 <= time.monotonic() - began < 3.0
+    assert (failed.failure_class, failed.lines) == ("start-timeout", (last,))
+    assert stop(process, 0.2).ended
+
+
+def test_a_slow_engine_that_gets_on_may_take_as_long_as_it_takes(launch_fake: Launcher, vllm: EngineDefinition) -> None:
+    process = launch_fake(open_s=3.0, murmur_s=0.2)
+    assert ready(process, vllm, stuck_s=0.8).seconds >= 3.0
+
+
+def test_lines_that_only_count_up_are_no_progress(tmp_path: Path) -> None:
+    log = tmp_path / "engine.log"
+    reader = PhaseReader(log, (), 0)
+    log.write_text('INFO: 127.0.0.1:40512 - "GET /v1/models HTTP/1.1" 503\n')
+    assert (reader.read(), reader.news) == (True, 1)
+    log.write_text('INFO: 127.0.0.1:40512 - "GET /v1/models HTTP/1.1" 503\n' * 2)
+    assert (reader.read(), reader.news) == (False, 1)
+    with log.open("a") as file:
+        file.write('INFO: 127.0.0.1:40999 - "GET /v1/models HTTP/1.1" 503\nloaded\n')
+    reader.read()
+    assert reader.news == 2
+
+
+def test_computing_alone_counts_for_a_limited_time(launch_fake: Launcher) -> None:
+    process = launch_fake(open_s=None, spin=True)
+    now = [0.0]
+    progress = Progress(
+        lambda: group_identities(process.pgid), lambda: 0, stuck_s=30, spinning_s=100, clock=lambda: now[0]
+    )
+    for moment in range(20, 100, 20):
+        wait_for_cpu(process, 0.05 * 20 * (moment // 20))
+        now[0] = float(moment)
+        assert progress.still_for_s() is None
+    now[0] = 100.0
+    assert progress.still_for_s() == 100.0
+
+
+def wait_for_cpu(process: EngineProcess, seconds: float) -> None:
+    wait_for(lambda: sum(psutil.Process(process.pid).cpu_times()[:2]) >= seconds + 0.2)
 
 
 def test_a_death_is_noticed_at_once_with_the_root_line(launch_fake: Launcher, vllm: EngineDefinition) -> None:
@@ -69,7 +128,7 @@ def test_a_death_is_noticed_at_once_with_the_root_line(launch_fake: Launcher, vl
     last = "RuntimeError: Engine core initialization failed. See root cause above."
     process = launch_fake(lines=[*traceback, root, *traceback, last], exit_after_s=0.3, open_s=None)
     began = time.monotonic()
-    failed = failure(process, vllm, timeout_s=120)
+    failed = failure(process, vllm, stuck_s=120)
     assert time.monotonic() - began < 3
     assert failed.failure_class == "out-of-memory"
     assert failed.lines[0].startswith("ValueError: Free memory on device cuda:0 (31.4/47.4 GiB)")

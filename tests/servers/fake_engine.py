@@ -30,6 +30,8 @@ class Behaviour:
     """Moments count from the start of the process, in seconds; None means never."""
 
     lines: list[str] = field(default_factory=list)  # printed to stderr at the start
+    murmur_s: float | None = None  # a new line to stderr so often, until the port listens
+    spin: bool = False  # computes all the time and does nothing
     exit_after_s: float | None = None
     exit_code: int = 1
     open_s: float | None = 0.0  # the port listens
@@ -68,6 +70,15 @@ def _child(role: str, *, own_session: bool = False) -> None:
 def _live_on() -> None:
     while True:
         time.sleep(3600)
+
+
+def _murmur(behaviour: Behaviour, began: float) -> None:
+    words = "a"
+    while behaviour.open_s is None or time.monotonic() - began < behaviour.open_s:
+        sys.stderr.write(f"still loading {words}\n")
+        sys.stderr.flush()
+        words += "a"
+        time.sleep(behaviour.murmur_s or 1.0)
 
 
 def _flood(behaviour: Behaviour) -> None:
@@ -148,6 +159,10 @@ def main() -> None:
     if behaviour.core_and_worker:
         _child("core")
     threading.Thread(target=_serve, args=(behaviour, told.port, told.served_model_name, began), daemon=True).start()
+    if behaviour.murmur_s is not None:
+        threading.Thread(target=_murmur, args=(behaviour, began), daemon=True).start()
+    while behaviour.spin:
+        pass
     if behaviour.exit_after_s is None:
         _live_on()
     time.sleep(max(0.0, behaviour.exit_after_s - (time.monotonic() - began)))
