@@ -137,6 +137,8 @@ def _colon(text: str, offset: int) -> Fix | None:
 def _value(text: str, offset: int) -> Fix | None:
     if offset >= len(text.rstrip()):
         return _closed(text) if text.rstrip().endswith((",", "[", "{")) else None
+    if not text[:offset].strip(" \t\r\n\ufeff"):
+        return None  # no document at all
     odd = _NO_NUMBER.match(text, offset)
     if odd is not None:
         return Fix((Edit(offset, odd.end(), "null"),), sure=False)

@@ -21,6 +21,7 @@ from lab.configs.knobs import (
     File,
     Knob,
     Place,
+    Switch,
     find_removed,
     flag_knob,
     knob_table,
@@ -96,7 +97,7 @@ class ConfigPair:
         for name, value in self._engine_args().items():
             found.setdefault(name, value)
         for switch in switches().values():
-            if any(self._get(place) is False for place in self._in_form(switch.places)):
+            if self._is_off(switch):
                 found.update(switch.when_false)
         return found
 
@@ -182,13 +183,23 @@ class ConfigPair:
         knob = settable_knob(name, self.dialect)
         if value is None:
             return self._without(knob)
-        place = self._standing(knob) or self._home(knob)
+        standing = self._standing(knob)
+        if standing is None and self._switched_off(knob.name) == value:
+            return self  # a switch says so already
+        place = standing or self._home(knob)
         refuse_secret(place.path[-1], value)
         pair = self._put(place, coerced(knob, value))
         for other in switches().values():
             if knob.name in other.when_false and value != other.when_false[knob.name]:
                 pair = pair._switched_on(self._in_form(other.places))
         return pair
+
+    def _is_off(self, switch: Switch) -> bool:
+        return any(self._get(place) is False for place in self._in_form(switch.places))
+
+    def _switched_off(self, name: str) -> Scalar | None:
+        """What a switch that is off sets the knob to; None where none does."""
+        return next((each.when_false.get(name) for each in switches().values() if self._is_off(each)), None)
 
     def _switched_on(self, places: tuple[Place, ...]) -> ConfigPair:
         pair = self

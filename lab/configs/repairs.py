@@ -106,10 +106,12 @@ def _at(document: Document, path: Path) -> Finding:
 
 
 def _dialect(pair: ConfigPair, file: File) -> Dialect:
-    try:
-        return pair.file_dialect(file)
-    except LabError:
+    """The form of a file as it reads without its faults."""
+    readings = {each: read_leniently(*_text(pair, each)) for each in FILES}
+    if any(reading.document is None for reading in readings.values()):
         return 1
+    texts = {f"{each}_text": reading.edited.text for each, reading in readings.items()}
+    return replace(pair, **texts).file_dialect(file)
 
 
 def _line(finding: Finding) -> dict[str, Param]:

@@ -67,7 +67,7 @@ def curly_edits(line: str, *, comments: bool = True) -> list[Edit]:
                 edits.append(Edit(closing, closing + 1, quote))
                 at = closing
         elif mark in LOOKALIKES:
-            edits.append(Edit(at, at + 1, LOOKALIKES[mark]))
+            edits.append(Edit(at, at + 1, "=" if comments and LOOKALIKES[mark] == ":" else LOOKALIKES[mark]))
         at += 1
     return edits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import tomlkit
 
@@ -53,7 +53,7 @@ class TomlDocument:
         entry = self.scan.entries.get(path)
         if entry is not None:
             return position(self.text, entry.key_start)
-        header = self.scan.headers.get(path)
+        header = self.scan.headers.get(path) or self.scan.headers.get((*path, 0))
         return None if header is None else position(self.text, header.start)
 
     def literal(self, path: Path) -> str | None:
@@ -193,7 +193,8 @@ def _explained(text: str, file: str, problem: str) -> Finding:
     line, column = (int(match.group(1)), int(match.group(2))) if match else (text.count("\n") + 1, 1)
     odd = odd_character(text, line, file)
     if odd is not None:
-        return odd
+        # TOML knows no colon: between key and value an equals sign is meant
+        return replace(odd, params={**odd.params, "ascii": "="}) if odd.params.get("ascii") == ":" else odd
     lines = text.removeprefix(BOM).split("\n")
     shown = lines[line - 1] if line <= len(lines) else ""
     code = "toml-lost-equals" if _LOST_EQUALS.match(shown) else "toml-invalid"
