@@ -5,9 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from lab.configs.checks import check_launch
 from lab.configs.pair import ConfigPair
-from lab.findings import LabError
-from lab.store import LaunchRow, add_intent, list_launches, open_intents
+from lab.findings import Finding, LabError
+from lab.store import LaunchRow, add_intent, get_launch, list_launches, open_intents
 from pages.components.attach import attach_panel
 from pages.components.chat import chat_panel
 from pages.components.command import ENGINE, command_panel, live_pair, readable
@@ -22,10 +23,12 @@ from pages.components.context import (
     show_findings,
 )
 from pages.components.effective import effective_table
-from pages.components.i18n import _
+from pages.components.i18n import _, word_finding
 from pages.components.launch import failure_text, launch_record, launch_state, live_launch
 from pages.components.log_view import log_view
+from pages.components.markdown import plain_markdown
 from pages.components.memory_forecast import memory_forecast_panel
+from pages.components.pair_panel import short_names
 from pages.components.remedy import launch_remedies
 from pages.components.runner import RunnerSeen, runner_line, runner_seen, start_runner
 
@@ -51,9 +54,14 @@ def _buttons(seen: RunnerSeen, launch: LaunchRow | None) -> None:
     wanted = {intent.kind for intent in open_intents(get_store(), host_name())}
     if launch is None:
         asked = "serve" in wanted and seen.running
+        against = _against_a_start()
         label = _("Starting …") if asked else _("Start the engine")
-        if st.button(label, type="primary", icon=":material/play_arrow:", disabled=asked, key="serve"):
-            _serve()
+        with st.container(width="content", horizontal_alignment="right", gap="xsmall"):
+            off = asked or against is not None
+            if st.button(label, type="primary", icon=":material/play_arrow:", disabled=off, key="serve"):
+                _serve()
+            if against is not None:
+                st.caption(f":red[{plain_markdown(word_finding(against))}]", width="content")
     elif seen.trial_id is not None:
         st.caption(_("A trial uses it."), width="content")
     else:
@@ -62,6 +70,15 @@ def _buttons(seen: RunnerSeen, launch: LaunchRow | None) -> None:
         if st.button(label, icon=":material/stop:", disabled=asked, key="stop-engine"):
             add_intent(get_store(), host_name(), "stop-engine", person=person())
             st.rerun()
+
+
+def _against_a_start() -> Finding | None:
+    """The first error of the two files as they are now; None where nothing forbids a start."""
+    try:
+        found = check_launch(short_names(live_pair()))
+    except LabError as problem:
+        found = problem.findings
+    return next((finding for finding in found if finding.severity == "error"), None)
 
 
 def _serve() -> None:
@@ -113,6 +130,15 @@ def earlier(launches: tuple[LaunchRow, ...]) -> LaunchRow | None:
     return launches[chosen[0]] if chosen else None
 
 
+def named_launch() -> LaunchRow | None:
+    """The launch that the address names: results link to the one that failed a trial."""
+    named = st.query_params.get("launch", "")
+    try:
+        return get_launch(get_store(), int(named)) if named.isdecimal() else None
+    except LabError:
+        return None
+
+
 def one_launch(launch: LaunchRow) -> None:
     """Why it failed, the command that ran, what it took, its log."""
     failure_text(launch)
@@ -144,9 +170,9 @@ launches = list_launches(get_store(), host_name(), EARLIER)
 current = live_launch(runner_seen())
 if current is None and launches and launches[0].state == "failed":
     current = launches[0]  # why the last start failed stands where the engine would
-if current is not None:
-    st.subheader(_("Launch {id}").format(id=current.id), anchor=False)
-    one_launch(current)
+for shown in dict.fromkeys(launch.id for launch in (current, named_launch()) if launch is not None):
+    st.subheader(_("Launch {id}").format(id=shown), anchor=False)
+    one_launch(get_launch(get_store(), shown))
 st.subheader(_("Try it by hand"), anchor=False)
 talk, attach = st.tabs([_("Chat"), _("A server that runs already")])
 with talk, errors_as_messages():

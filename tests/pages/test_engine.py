@@ -97,6 +97,30 @@ def test_a_broken_config_file_is_a_message_with_its_place(open_page: OpenPage, o
     assert any("settings.json" in error.value for error in app.error)
 
 
+def test_a_start_is_not_offered_while_the_checks_find_an_error(open_page: OpenPage, own_place: Path) -> None:
+    settings = own_place / "configs" / "settings.json"
+    text = settings.read_text("utf-8")
+    settings.write_text(text.replace('"max_num_seqs": 32', '"max_num_seqs": 0'), "utf-8")
+    app = open_page("engine")
+    assert app.button(key="serve").disabled
+    assert "configs/settings.json" in texts(app)
+    settings.write_text(text, "utf-8")
+    app.run()
+    assert not app.button(key="serve").disabled
+
+
+def test_a_launch_is_shown_that_the_address_names(open_page: OpenPage, store: Store, own_place: Path) -> None:
+    first = add_launch(store, host_name(), "vllm", ["python", "--a"], [], "x.log", None, None, None, None, "m")
+    update_launch(
+        store, first, state="failed", failure="crash", ended={"message": {"code": "trial-crash", "line": "boom"}}
+    )
+    second = add_launch(store, host_name(), "vllm", ["python", "--b"], [], "x.log", None, None, None, None, "m")
+    update_launch(store, second, state="stopped")
+    app = open_page("engine", launch=first)
+    assert any("boom" in error.value for error in app.error)
+    assert not open_page("engine", launch=99999).exception
+
+
 def test_a_failed_launch_tells_why(open_page: OpenPage, store: Store, own_place: Path) -> None:
     launch = add_launch(store, host_name(), "vllm", ["python"], [], "x.log", None, None, None, None, "m")
     message = {"code": "model-folder-missing", "folder": "/nowhere", "model": "m"}
