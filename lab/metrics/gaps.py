@@ -16,7 +16,7 @@ from lab.records.summary import Distribution
 from lab.records.table import Flags, Places, RequestTable
 
 WIDE = 4_000_000
-"""From so many gaps on, seven digits are kept of each: a long measurement has tens of millions."""
+"""From so many gaps on, seven digits are kept of each in four bytes: a long measurement has tens of millions."""
 _AT_ONCE = 1_000_000
 
 
@@ -60,8 +60,8 @@ def longest_stall_ms(records: Sequence[RequestRecord]) -> float | None:
     table = RequestTable.of(records)
     decoders = table.marked("decoder")
     streams = table.where((decoders if decoders.any() else ~table.failed) & ~table.failed & _has_gaps(table))
-    gaps, _ = streams.gaps_between_chunks()
-    return float(gaps.max()) / 1000 if gaps.size else None
+    longest = [int(gaps.max()) for gaps, _ in streams.gap_blocks() if gaps.size]
+    return max(longest) / 1000 if longest else None
 
 
 def _has_gaps(table: RequestTable) -> Flags:
@@ -82,13 +82,15 @@ def _distributions(streams: RequestTable) -> tuple[Distribution, Distribution]:
         same = distribution_of_gaps(gaps)
         return same, same
     itl = distribution_of_many(_per_token_ms(gaps, counts, per_gap))
+    if gaps.size >= WIDE:  # overwritten: let go of them before they are gathered anew
+        del gaps
+        gaps, _ = streams.gaps_between_chunks()
     return itl, distribution_of_gaps(gaps)
 
 
 def _per_token_ms(gaps: Micros, counts: NDArray[np.int32], per_gap: Values) -> NDArray[Any]:
-    """Each gap shared out among its tokens, a stretch of requests at a time, so that memory stays bounded."""
-    precision: np.dtype[Any] = np.dtype(np.float64 if gaps.size < WIDE else np.float32)
-    found = np.empty(gaps.size, precision)
+    """Each gap shared out among its tokens; where there are many, they take the place of the gaps."""
+    found: NDArray[Any] = gaps.view(np.float32) if gaps.size >= WIDE else np.empty(gaps.size, dtype=np.float64)
     ends: Places = np.cumsum(counts, dtype=np.int64)
     first, done, filled = 0, 0, 0
     while first < len(counts):

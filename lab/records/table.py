@@ -45,6 +45,7 @@ _ORDER = (
     "engine_prefill_ms", "marks",
 )  # fmt: skip
 _BLOCK = 4096
+_GAPS_AT_ONCE = 1_000_000
 
 
 class Vocabulary:
@@ -81,11 +82,14 @@ class Columns:
     @cached_property
     def spans_us(self) -> Micros:
         """From t0 to the last chunk of each row, 0 where there is none."""
+        chunks = self.fields["chunks"]
         found = np.zeros(len(self.ends), dtype=np.int64)
-        filled = np.flatnonzero(self.fields["chunks"])
-        if filled.size:
-            starts = (self.ends - self.fields["chunks"])[filled]
-            found[filled] = np.add.reduceat(self.gaps, starts, dtype=np.int64)
+        filled = np.flatnonzero(chunks)
+        for first in range(0, filled.size, _BLOCK):  # a part at a time: the sums need wider numbers than the gaps
+            rows = filled[first : first + _BLOCK]
+            starts = self.ends[rows] - chunks[rows]
+            part = self.gaps[starts[0] : self.ends[rows[-1]]].astype(np.int64)
+            found[rows] = np.add.reduceat(part, starts - starts[0])
         return found
 
     @cached_property
@@ -223,17 +227,35 @@ class RequestTable(Sequence[RequestRecord]):
 
         The way to the first chunk is none.
         """
-        ends = self._base.ends[self._picked]
-        chunks = self.chunks
+        found = np.empty(int(np.maximum(self.chunks - 1, 0).sum()), dtype=GAP)
+        orders, filled = [np.empty(0, dtype=np.int64)], 0
+        for gaps, order in self.gap_blocks():
+            found[filled : filled + gaps.size] = gaps
+            filled += gaps.size
+            orders.append(order)
+        return found, np.concatenate(orders)
+
+    def gap_blocks(self) -> Iterator[tuple[Gaps, Places]]:
+        """The same a part at a time, so that not all of it need be held."""
+        ends, chunks = self._base.ends[self._picked], self.chunks
         order = np.argsort(ends, kind="stable")
         order = order[chunks[order] > 0]
-        starts = (ends - chunks)[order]
-        steps = np.zeros(self._base.gaps.size + 1, dtype=np.int8)
-        steps[starts] += 1
-        steps[ends[order]] -= 1
+        ends, starts = ends[order], (ends - chunks)[order]
+        first = 0
+        while first < order.size:
+            last = max(first + 1, int(np.searchsorted(ends, starts[first] + _GAPS_AT_ONCE, side="right")))
+            yield self._inner_gaps(starts[first:last], ends[first:last]), order[first:last]
+            first = last
+
+    def _inner_gaps(self, starts: Places, ends: Places) -> Gaps:
+        """What lies between these bounds without the first of each; they follow each other, maybe with holes."""
+        begin = int(starts[0])
+        steps = np.zeros(int(ends[-1]) - begin + 1, dtype=np.int8)
+        steps[starts - begin] += 1
+        steps[ends - begin] -= 1
         inside = np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)
-        inside[starts] = False
-        return self._base.gaps[inside], order
+        inside[starts - begin] = False
+        return self._base.gaps[begin : int(ends[-1])][inside]
 
     def _records(self) -> Iterator[RequestRecord]:
         columns: dict[str, Sequence[Any]] = {
