@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from lab.cli.findings_report import echo_findings, finding_json
+from lab.cli.offers import Offer, file_offers, pair_offers
 from lab.cli.store_access import json_option
-from lab.configs.checks import check_pair
+from lab.configs.checks import check_pair, parse_errors
 from lab.configs.documents import open_toml
 from lab.configs.experiment_file import check_file, read_experiment
 from lab.configs.pair import CONFIG_FILE, SETTINGS_FILE, ConfigPair, read_pair
@@ -18,13 +21,15 @@ from lab.environment import Environment, read_environment
 from lab.findings import Finding, LabError, error, has_errors
 
 _CONFIG_TABLES = ("server", "request", "metrics", "model", "kv_cache", "batching", "prefill", "decode")
+DEFAULT_ENGINE = "vllm"
 _EXPERIMENT_KEYS = ("arm", "sweep", "question", "repeats", "slo")
 
 
 @click.command("check", short_help="Validate config and experiment files.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--repairs", is_flag=True, help="Show a diff for each finding that can be put right; none is applied.")
 @json_option
-def check(files: tuple[Path, ...], as_json: bool) -> int:
+def check(files: tuple[Path, ...], repairs: bool, as_json: bool) -> int:
     """Validate FILES; without any, the live config pair and all presets.
 
     A settings.json or config.toml is checked together with its partner in the same folder, or with the live one.
@@ -34,13 +39,28 @@ def check(files: tuple[Path, ...], as_json: bool) -> int:
     checked = files or _all_files(env)
     findings = _findings(checked, env)
     if as_json:
-        report = {"files": [str(path) for path in checked], "findings": [finding_json(each) for each in findings]}
+        report = {
+            "files": [str(path) for path in checked],
+            "findings": [finding_json(each) for each in findings],
+            "repairs": [asdict(offer) for offer in _offers(checked, findings, env)],
+        }
         click.echo(json.dumps(report, ensure_ascii=False, indent=2))
     else:
         echo_findings(findings)
+        for offer in _offers(checked, findings, env) if repairs else ():
+            click.echo(f"{offer.file}:{offer.line}: {offer.message}\n{offer.diff}", nl=False)
         errors = sum(each.severity == "error" for each in findings)
         click.echo(f"{len(checked)} files, {errors} errors, {len(findings) - errors} remarks")
     return 2 if has_errors(findings) else 0
+
+
+def _offers(files: tuple[Path, ...], findings: tuple[Finding, ...], env: Environment) -> Iterator[Offer]:
+    for path in dict.fromkeys(files):
+        about = [each for each in findings if each.file == str(path)]
+        if not about:
+            continue
+        pair = _pair_of(path, env)
+        yield from file_offers(path, about) if pair is None else pair_offers(pair, str(path), about)
 
 
 def _all_files(env: Environment) -> tuple[Path, ...]:
@@ -60,11 +80,19 @@ def _findings(files: tuple[Path, ...], env: Environment) -> tuple[Finding, ...]:
 def _of_file(path: Path, env: Environment) -> tuple[Finding, ...]:
     if not path.is_file():
         raise error("config-missing", file=str(path))
+    pair = _pair_of(path, env)
+    return _of_experiment(path, env) if pair is None else _of_pair(pair, path, env)
+
+
+def _pair_of(path: Path, env: Environment) -> ConfigPair | None:
+    """The file with its partner; None for an experiment file."""
     if path.suffix == ".json":
-        return _of_pair(path, _partner(path, CONFIG_FILE, env.config_file), path)
-    if _is_config(path):
-        return _of_pair(_partner(path, SETTINGS_FILE, env.settings_file), path, path)
-    return _of_experiment(path, env)
+        settings, config = path, _partner(path, CONFIG_FILE, env.config_file)
+    elif _is_config(path):
+        settings, config = _partner(path, SETTINGS_FILE, env.settings_file), path
+    else:
+        return None
+    return ConfigPair(read_text(settings), read_text(config), str(settings), str(config))
 
 
 def _of_experiment(path: Path, env: Environment) -> tuple[Finding, ...]:
@@ -75,14 +103,32 @@ def _of_experiment(path: Path, env: Environment) -> tuple[Finding, ...]:
     if experiment is None:
         return found
     from lab.engine.pair_command import check_arms
-    from lab.host.facts import host_kind
+    from lab.engine.preflight import look_ahead_arms
+    from lab.host.facts import host_facts
 
-    return (*found, *(each.in_file(str(path)) for each in check_arms(experiment, env, host_kind())))
+    host = host_facts()
+    of_arms = (*check_arms(experiment, env, host.kind), *look_ahead_arms(experiment, env, host))
+    return (*found, *(each.in_file(str(path)) for each in of_arms))
 
 
-def _of_pair(settings: Path, config: Path, about: Path) -> tuple[Finding, ...]:
-    pair = ConfigPair(read_text(settings), read_text(config), str(settings), str(config))
-    return tuple(each for each in check_pair(pair) if each.file in (None, str(about)))
+def _of_pair(pair: ConfigPair, about: Path, env: Environment) -> tuple[Finding, ...]:
+    """What the checks of the pair say of one file, then what model and host make of it where it can be read."""
+    found = check_pair(pair)
+    if not parse_errors(pair):
+        found += _ahead(pair, env)
+    return tuple(each for each in found if each.file in (None, str(about)))
+
+
+def _ahead(pair: ConfigPair, env: Environment) -> tuple[Finding, ...]:
+    from lab.engine.definition import load_definition
+    from lab.engine.preflight import look_ahead
+    from lab.host.facts import host_facts
+
+    try:
+        definition = load_definition(DEFAULT_ENGINE, env.config_dir)
+    except LabError as problem:
+        return problem.findings
+    return look_ahead(pair, definition, env, host_facts()).findings
 
 
 def _partner(path: Path, name: str, live: Path) -> Path:

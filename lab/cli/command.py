@@ -43,11 +43,15 @@ def _built(kind: str, env: Environment) -> tuple[EngineCommand, tuple[Finding, .
     from lab.configs.checks import check_launch
     from lab.configs.pair import read_pair
     from lab.engine.pair_command import pair_command
+    from lab.engine.preflight import look_ahead
     from lab.host.facts import host_facts
 
     pair = read_pair(env.config_dir)
-    built = pair_command(env, pair, kind, host_facts().kind)
-    return built.command, (*check_launch(pair), *built.findings)
+    host = host_facts()
+    built = pair_command(env, pair, kind, host.kind)
+    ahead = look_ahead(pair, built.definition, env, host)
+    memory = ahead.forecast.findings if ahead.forecast is not None else ()
+    return built.command, (*check_launch(pair, kind), *built.findings, *ahead.findings, *memory)
 
 
 def _report(built: EngineCommand, findings: tuple[Finding, ...]) -> dict[str, object]:

@@ -60,6 +60,7 @@ def examine(env: Environment) -> tuple[Check, ...]:
         ("engine", lambda: _engine(env)),
         ("engines", lambda: _other_engines(env)),
         ("model", lambda: _model(env, pair)),
+        ("memory", lambda: _memory(env, pair)),
         ("gateway", lambda: _gateway(env, pair)),
         ("database", lambda: _database(env)),
         ("runner", lambda: _runner(env)),
@@ -159,15 +160,43 @@ def _other_engines(env: Environment) -> Check:
 
 
 def _model(env: Environment, pair: ConfigPair | None) -> Check:
+    from lab.cli.model_report import facts_json, facts_text, worst
     from lab.engine.model import find_model
+    from lab.engine.model_facts import read_model_facts
 
     name = str(pair.engine_knobs().get("model", "")) if pair is not None else ""
     model = find_model(name, env)
-    facts = {"name": name or None, "source": model.source, "path": str(model.path) if model.path else None}
+    told = {"name": name or None, "source": model.source, "path": str(model.path) if model.path else None}
     if model.problem is not None:
-        return _found("model", model.problem, facts)
+        return _found("model", model.problem, told)
     place = str(model.path) if model.path else f"fetched by the engine ({model.source})"
-    return Check("model", "ok", f"{name}: {place}", {**facts, "max_position_embeddings": model.max_position_embeddings})
+    if model.folder is None:
+        return Check("model", "ok", f"{name}: {place}", told)
+    facts = read_model_facts(name, model.folder)
+    told |= facts_json(facts)
+    problem = worst(facts.problems)
+    if problem is not None:
+        return _found("model", problem, told)
+    return Check("model", "ok", f"{name}: {place}; {facts_text(facts)}", told)
+
+
+def _memory(env: Environment, pair: ConfigPair | None) -> Check:
+    """What the live pair's launch would take, and the rules that need model and host."""
+    from lab.cli.model_report import forecast_json, forecast_text, worst
+    from lab.engine.definition import load_definition
+    from lab.engine.preflight import look_ahead
+    from lab.host.facts import host_facts
+
+    if pair is None:
+        return Check("memory", "warning", "unknown: the config pair cannot be read", {})
+    ahead = look_ahead(pair, load_definition(ENGINE, env.config_dir), env, host_facts())
+    found = ahead.forecast
+    if found is None:
+        return Check("memory", "warning", "unknown: the model is not on this disk", {})
+    problem = worst((*ahead.findings, *found.findings))
+    if problem is not None:
+        return _found("memory", problem, forecast_json(found))
+    return Check("memory", "ok", forecast_text(found), forecast_json(found))
 
 
 def _gateway(env: Environment, pair: ConfigPair | None) -> Check:

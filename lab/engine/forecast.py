@@ -20,7 +20,7 @@ DEFAULT_SHARE = 0.92
 _BLOCK_SIZE: Mapping[HostKind, int] = {"cpu": 128, "cuda": 16}
 # the guess: what the process itself holds beside the weights (imports on a CPU; CUDA libraries and kernels on a GPU),
 # CUDA graphs, and per token and sequence of the largest step what is computed at once
-_RUNTIME_BYTES: Mapping[HostKind, int] = {"cpu": int(0.8 * GIB), "cuda": int(0.5 * GIB)}
+_RUNTIME_BYTES: Mapping[HostKind, int] = {"cpu": int(0.84 * GIB), "cuda": int(0.5 * GIB)}
 _GRAPH_BYTES = int(0.6 * GIB)
 _STEP_TOKENS: Mapping[HostKind, int] = {"cpu": 2048, "cuda": 8192}
 _SEQUENCES = 256

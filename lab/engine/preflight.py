@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lab.configs.checks import placed_at_knob, sound_knobs
 from lab.configs.pair import ConfigPair
+from lab.configs.placeholders import with_variables
 from lab.configs.rules import Ruled, knob_rules, length_rules
 from lab.configs.workload_rules import longest_request
-from lab.engine.definition import EngineDefinition
+from lab.engine.definition import EngineDefinition, load_definition
 from lab.engine.forecast import MemoryForecast, context_in_force, forecast
 from lab.engine.model import ModelRef, find_model
 from lab.engine.model_facts import ModelFacts, read_model_facts
 from lab.engine.overlays import apply_overlays
 from lab.engine.parallel_rules import parallel_rules
 from lab.environment import Environment
-from lab.findings import Finding, Param
+from lab.findings import Finding, LabError, Param
 from lab.host.facts import HostFacts
+from lab.messages import word
+from lab.plan import arm_pair
+from lab.records.plan import Experiment
 from lab.records.workload import Scalar, Workload
 
 _LONGER_ALLOWED = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 # flags that change the model's own shape or context: its config.json is then not what the engine will run with
 _RESHAPING = ("hf_overrides", "rope_scaling", "rope_parameters", "config_format", "hf_config_path")
+_LOADED_FROM_FILES = ("auto", "safetensors", "hf")
 _FP8_CAPABILITY, _BF16_CAPABILITY = (8, 9), (8, 0)
 
 
@@ -51,6 +57,9 @@ def look_ahead(
     workload: Workload | None = None,
 ) -> Outlook:
     """What a launch of this pair comes to; `workload` None leaves the lengths of requests out. Raises nothing."""
+    # a variable that is not set stays as it stands in the file: the checks of the pair say so
+    with contextlib.suppress(LabError):
+        pair = with_variables(pair, env.variables)
     asked = sound_knobs(pair.engine_knobs())
     knobs, _overlays, _warnings = apply_overlays(definition.overlay, asked, explicit, host.kind)
     model = find_model(str(asked.get("model", "")), env)
@@ -64,8 +73,37 @@ def look_ahead(
         knobs,
         facts,
         forecast(facts, knobs, host) if facts is not None and definition.canonical else None,
-        (*(facts.problems if facts is not None and model.problem is None else ()), *findings),
+        (*_of_the_files(model, facts, asked), *findings),
     )
+
+
+def look_ahead_arms(experiment: Experiment, env: Environment, host: HostFacts) -> tuple[Finding, ...]:
+    """The same for every arm of an experiment that runs on an engine of this host; each finding names its arm.
+
+    Advice is left out. What holds for all arms is told once for each.
+    """
+    found: list[Finding] = []
+    for arm in experiment.arms:
+        if arm.target != "engine" or arm.engine is None:
+            continue
+        try:
+            definition, pair = load_definition(arm.engine, env.config_dir), arm_pair(experiment, arm)
+        except LabError:
+            continue  # told by the checks of the file
+        ahead = look_ahead(pair, definition, env, host, explicit=frozenset(arm.set), workload=experiment.workload)
+        memory = ahead.forecast.findings if ahead.forecast is not None else ()
+        for finding in (*ahead.findings, *memory):
+            if finding.severity != "advice":
+                params = {"arm": arm.name, "rule": finding.code, "reason": word(finding.code, finding.params)}
+                found.append(Finding("arm-rule", finding.severity, params))
+    return tuple(found)
+
+
+def _of_the_files(model: ModelRef, facts: ModelFacts | None, asked: Mapping[str, Scalar]) -> tuple[Finding, ...]:
+    """What lacks in the model's folder, unless the model's own finding says it or weights are not loaded from there."""
+    if facts is None or model.problem is not None or str(asked.get("load_format", "auto")) not in _LOADED_FROM_FILES:
+        return ()
+    return facts.problems
 
 
 def _rules(

@@ -15,8 +15,10 @@ from lab.engine.definition import EngineDefinition, load_definition
 from lab.engine.installation import check_installed, engine_python
 from lab.engine.model import ModelRef, find_model
 from lab.engine.port import port_owner
+from lab.engine.preflight import look_ahead
 from lab.engine.request_fields import check_request
 from lab.findings import Finding, LabError
+from lab.host.facts import host_facts
 from lab.records.summary import Mark
 from lab.records.workload import Scalar, Workload
 from lab.runner.outcome import FailureClass, failed, failed_by
@@ -50,7 +52,7 @@ def engine_request(site: Site, pair: ConfigPair, kind: str, explicit: frozenset[
 
     Raises `TrialFailed` "bad-config", "unsupported" or "model-missing" with the finding's own words.
     """
-    _refuse_errors(check_launch(pair))
+    _refuse_errors(check_launch(pair, kind))
     knobs = dict(pair.engine_knobs())
     try:
         definition = load_definition(kind, site.env.config_dir)
@@ -62,6 +64,7 @@ def engine_request(site: Site, pair: ConfigPair, kind: str, explicit: frozenset[
     model = find_model(str(knobs.get("model", "")), site.env)
     if model.problem is not None and model.problem.severity == "error":
         raise failed_by(model.problem, "model-missing")
+    _refuse_errors(look_ahead(pair, definition, site.env, host_facts(), explicit=explicit).findings)
     port = knobs.get("port")
     request = EngineRequest(definition, model, knobs, explicit, int(port) if port else None, python)
     return _checked(site, request)

@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 from lab.cli.doctor import doctor_command
 from lab.environment import ROOT
 from lab.host.lock import hold_lock
+from tests.engine.model_configs import LLAMA_3_8B
+from tests.engine.model_folders import model_folder
 
 LEAK = "sk-test-LEAK-0001"
 
@@ -21,9 +23,7 @@ def config_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A config directory of the test's own, whose model is a folder."""
     configs = tmp_path / "configs"
     shutil.copytree(ROOT / "configs", configs)
-    model = tmp_path / "model"
-    model.mkdir()
-    (model / "config.json").write_text('{"max_position_embeddings": 4096}')
+    model = model_folder(tmp_path / "model", LLAMA_3_8B)
     settings = configs / "settings.json"
     settings.write_text(settings.read_text("utf-8").replace("smollm2-135m-instruct", str(model)), "utf-8")
     monkeypatch.setenv("LAB_CONFIG_DIR", str(configs))
@@ -43,8 +43,20 @@ def test_all_parts_are_there_and_a_sound_host_gives_status_0(config_dir: Path) -
     done = doctor("--json")
     found = json.loads(done.stdout)
     assert done.exit_code == 0, done.output
-    assert list(found) == ["host", "gpu", "configs", "engine", "engines", "model", "gateway", "database", "runner"]
-    assert found["model"]["max_position_embeddings"] == 4096
+    assert list(found) == [
+        "host",
+        "gpu",
+        "configs",
+        "engine",
+        "engines",
+        "model",
+        "memory",
+        "gateway",
+        "database",
+        "runner",
+    ]
+    assert found["model"]["context_tokens"] == 8192
+    assert found["memory"]["kv_bytes_per_token"] == 131_072
     assert found["engine"]["version"]
     assert (found["database"]["state"], found["runner"]["pid"]) == ("warning", None)
 

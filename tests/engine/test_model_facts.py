@@ -12,17 +12,7 @@ import pytest
 from lab.engine.model_config import read_shape
 from lab.engine.model_facts import read_model_facts
 from tests.engine import model_configs as published
-
-
-def safetensors(path: Path, tensors: dict[str, tuple[str, list[int], int]]) -> None:
-    """A file of that format: 8 bytes of length, a JSON header, the bytes of the tensors."""
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    end = 0
-    for name, (kind, shape, size) in tensors.items():
-        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [end, end + size]}
-        end += size
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(end))
+from tests.engine.model_folders import safetensors
 
 
 @pytest.fixture

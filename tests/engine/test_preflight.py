@@ -19,8 +19,8 @@ from lab.host.facts import Gpu, HostFacts
 from lab.messages import messages
 from lab.records.workload import Workload
 from tests.engine import model_configs as published
+from tests.engine.model_folders import model_folder
 from tests.engine.test_memory_forecast import gpu, host
-from tests.engine.test_model_facts import safetensors
 
 Ahead = Callable[..., Outlook]
 
@@ -32,8 +32,7 @@ def ahead(tmp_path: Path, vllm: EngineDefinition) -> Ahead:
     def look(
         knobs: dict[str, Any], on: HostFacts | None = None, config: dict[str, Any] | None = None, **more: Any
     ) -> Outlook:
-        (tmp_path / "config.json").write_text(json.dumps(config or published.LLAMA_3_8B))
-        safetensors(tmp_path / "model.safetensors", {"a": ("BF16", [2], 4)})
+        model_folder(tmp_path, config or published.LLAMA_3_8B)
         settings = json.dumps({"model": str(tmp_path)}, indent=2)
         pair = ConfigPair(settings, "", "settings.json", "config.toml").with_knobs(knobs)
         variables = more.pop("variables", {})

@@ -6,75 +6,16 @@ import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-SETTINGS = """{
-  "model": "smollm2-135m-instruct",
-  "api_key_env": "TAOTOKEN_API_KEY",
-  "decode": {
-    "max_num_seqs": 32,
-    "max_model_len": 8192,
-    "gpu_memory_utilization": 0.90,
-    "kv_cache_dtype": "auto"
-  }
-}
-"""
-CONFIG = """# house rules
-[server]
-base_url = "https://gateway.example/v1"
-api_key = "${TAOTOKEN_API_KEY}"   # from the environment
-
-[request]
-model = "m"
-
-[workload]
-kind   = "burst"
-requests = 2_4
-output_tokens = 32
-"""
-SEQUENCES = "Sequences at once"
-Put = Callable[[str, str], Path]
-
-
-@pytest.fixture
-def put(own_place: Path) -> Put:
-    """Write the two files; gives the folder."""
-
-    def write(settings: str = SETTINGS, config: str = CONFIG) -> Path:
-        folder = own_place / "configs"
-        (folder / "settings.json").write_bytes(settings.encode())
-        (folder / "config.toml").write_bytes(config.encode())
-        return folder
-
-    return write
-
-
-def field(fields: Any, label: str) -> Any:
-    return next(each for each in fields if each.label.startswith(label))
-
-
-def press(app: AppTest, label: str) -> AppTest:
-    return field(app.button, label).click().run()
-
-
-def texts(app: AppTest) -> str:
-    shown = [*app.markdown, *app.caption, *app.error, *app.warning, *app.success, *app.info, *app.code]
-    return "\n".join(str(each.value) for each in shown)
-
-
-def fine(app: AppTest) -> AppTest:
-    assert not app.exception
-    assert "This part of the page failed" not in texts(app)
-    return app
+from tests.engine.model_folders import model_folder
+from tests.pages.configs_page import CONFIG, KEY, SEQUENCES, SETTINGS, Put, everything, field, fine, press, texts
 
 
 def test_the_live_pair_opens_without_a_change_or_an_error(own_place: Path, open_page: Callable[..., AppTest]) -> None:
-    model = own_place / "run" / "models" / "smollm2-135m-instruct"
-    model.mkdir(parents=True)
-    (model / "config.json").write_text("{}")
+    model_folder(own_place / "run" / "models" / "smollm2-135m-instruct", {})
     app = fine(open_page("configs"))
     assert "Nothing is changed" in texts(app)
     assert "Nothing is wrong with these two files" in texts(app)
@@ -280,14 +221,6 @@ def test_a_model_that_is_not_there_is_a_check_that_fails(put: Put, open_page: Ca
     app = fine(open_page("configs"))
     assert "The model folder /no/such/model does not exist" in texts(app)
     assert "Nothing is wrong" not in texts(app)
-
-
-KEY = "sk-" + "t3st" * 5
-
-
-def everything(app: AppTest) -> str:
-    """What the session keeps, and what the page shows."""
-    return f"{texts(app)}\n{app.session_state!r}"
 
 
 def test_a_key_typed_into_a_text_is_taken_out_before_anything_keeps_it(
