@@ -12,7 +12,7 @@ from pathlib import Path
 
 LIMIT_BYTES = 16 * 1024 * 1024
 # so often is read what came meanwhile, before a log that grows all the time is cut in mid-growth
-_ROUNDS = 50
+_ROUNDS = 1000
 NOTICE = b"[lab] output left out here: the log had outgrown its limit\n"
 
 
@@ -37,15 +37,14 @@ def keep_within(path: Path, limit_bytes: int = LIMIT_BYTES) -> bool:
 def _cut(file: int, part_bytes: int) -> None:
     head = os.pread(file, part_bytes, 0)
     head_ends = head.rfind(b"\n") + 1 or len(head)
-    begin = os.fstat(file).st_size - part_bytes
-    first = os.pread(file, part_bytes, begin)
-    tail = [NOTICE, first[first.find(b"\n") + 1 :]]
-    end = begin + len(first)
+    end = os.fstat(file).st_size - part_bytes
+    tail = [b""]
     for _ in range(_ROUNDS):
-        # nothing stands between the last look and the cut but one call
-        if os.fstat(file).st_size == end:
+        # nothing stands between the last look and the cut but one call; half a line is a write that goes on
+        if os.fstat(file).st_size == end and tail[-1].endswith(b"\n"):
             break
-        tail.append(os.pread(file, part_bytes, end))
-        end += len(tail[-1])
+        if piece := os.pread(file, part_bytes, end):
+            tail.append(piece)
+            end += len(piece)
     os.ftruncate(file, head_ends)
-    os.writev(file, tail)
+    os.writev(file, [NOTICE, tail[1][tail[1].find(b"\n") + 1 :], *tail[2:]])
