@@ -36,7 +36,8 @@ def keep_within(path: Path, limit_bytes: int = LIMIT_BYTES) -> bool:
 
 def _cut(file: int, part_bytes: int) -> None:
     head = os.pread(file, part_bytes, 0)
-    head_ends = head.rfind(b"\n") + 1 or len(head)
+    earlier = head.find(NOTICE)
+    head_ends = earlier if earlier >= 0 else head.rfind(b"\n") + 1 or len(head)
     end = os.fstat(file).st_size - part_bytes
     tail = [b""]
     for _ in range(_ROUNDS):

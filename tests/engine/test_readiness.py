@@ -102,6 +102,7 @@ def test_lines_that_only_count_up_are_no_progress(tmp_path: Path) -> None:
 
 def test_computing_alone_counts_for_a_limited_time(launch_fake: Launcher) -> None:
     process = launch_fake(open_s=None, spin=True)
+    wait_for(lambda: cpu_s(process) >= 0.6)  # its own start reads files, which is progress
     now = [0.0]
     progress = Progress(
         lambda: group_identities(process.pgid), lambda: 0, stuck_s=3, spinning_s=10, clock=lambda: now[0]
