@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import os
 import stat
 import tempfile
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lab.findings import error
+
+_SUFFIX = ".lab-save"
 
 
 def read_text(path: Path) -> str:
@@ -33,14 +36,18 @@ def replace_files(folder: Path, texts: Mapping[Path, tuple[str, str]]) -> None:
                 raise error("changed-meanwhile", file=str(path))
         for path, (old, new) in texts.items():
             if new != old:
+                _sweep(path)
                 replace_file(path, new)
 
 
 def replace_file(path: Path, text: str) -> None:
     """Atomic on one file system: temporary file beside the target, synced, renamed; mode and symlink stay."""
     target = path.resolve()
+    # renaming over it would work all the same: who made it read-only wants it kept
+    if target.exists() and (not target.stat().st_mode & 0o222 or not os.access(target, os.W_OK)):
+        raise error("config-unwritable", file=str(path), reason="it is read-only")
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        handle, name = tempfile.mkstemp(_SUFFIX, f".{target.name}.", target.parent)
     except OSError as problem:
         raise error("config-unwritable", file=str(path), reason=problem.strerror) from None
     try:
@@ -55,6 +62,13 @@ def replace_file(path: Path, text: str) -> None:
     finally:
         Path(name).unlink(missing_ok=True)
     _sync_folder(target.parent)
+
+
+def _sweep(path: Path) -> None:
+    """What a killed save left beside the file; under the lock nobody is writing one."""
+    target = path.resolve()
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*{_SUFFIX}"):
+        left.unlink(missing_ok=True)
 
 
 def _keep_owner_and_mode(handle: int, target: Path) -> None:
