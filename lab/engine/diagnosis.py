@@ -14,17 +14,21 @@ from lab.findings import Finding, Param
 
 _READ_BYTES = 2_000_000
 _SHOWN_LINES = 5
+# vLLM may list every architecture or option it knows
+_SHOWN_CHARACTERS = 600
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PREFIX = re.compile(
     r"^\([\w\- ]*pid=\d+\)\s*(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+[\d\-]+ [\d:]+ \[[^\]]*\]\s*)?"
     r"(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b\s*)?"
 )
-_RAISED = re.compile(r"\b\w*(?:Error|Exception|Interrupt)\b\s*:")
+_RAISED = re.compile(r"^\s*[\w.]*(?:Error|Exception|Interrupt)\b\s*:")
+# a line of source in a traceback: it says the message before its values are in it
+_SOURCE = re.compile(r"^\s{4,}\S")
 _SECRET = re.compile(r"\b(?:sk|hf)[-_][\w\-]{6,}|(?i:(?<=bearer ))\S+")
 # nothing a program does to itself: somebody, or the kernel when memory is short
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # says only that something else failed
-_NOT_THE_CAUSE = re.compile(r"See root cause above|died unexpectedly|see the stack trace above", re.IGNORECASE)
+_NOT_THE_CAUSE = re.compile(r"See root cause above|died unexpectedly|see (?:the )?stack trace", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def diagnose(
             place, match = found
             params = _params(failure, match, known or {})
             remedies = tuple(Finding(code, "advice", params) for code in failure.remedies)
-            said = tuple(lines[place : place + 1 + failure.following])
+            said = tuple(_shortened(line) for line in lines[place : place + 1 + failure.following])
             return Diagnosis(failure.failure, said, remedies, failure.moment)
     return _unexplained(lines, exit_code)
 
@@ -94,11 +98,16 @@ def _steps(definition: EngineDefinition, lines: list[str]) -> list[str]:
 def _find(
     pattern: re.Pattern[str], lines: list[str], steps: list[str], during: list[str]
 ) -> tuple[int, re.Match[str]] | None:
+    """The first line that matches; a line of source only where no other does."""
+    source = None
     for place, line in enumerate(lines):
         match = pattern.search(line)
-        if match is not None and (not during or steps[place] in during):
+        if match is None or (during and steps[place] not in during):
+            continue
+        if _SOURCE.match(line) is None:
             return place, match
-    return None
+        source = source or (place, match)
+    return source
 
 
 def _params(failure: FailurePattern, match: re.Match[str], known: Mapping[str, Param]) -> dict[str, Param]:
@@ -113,7 +122,11 @@ def _params(failure: FailurePattern, match: re.Match[str], known: Mapping[str, P
 def _last_words(lines: list[str]) -> tuple[str, ...]:
     said = [line for line in lines if line.strip()]
     raised = [line for line in said if _RAISED.search(line) and not _NOT_THE_CAUSE.search(line)]
-    return tuple(raised[-1:] or said[-_SHOWN_LINES:])
+    return tuple(_shortened(line) for line in raised[-1:] or said[-_SHOWN_LINES:])
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]} …"
 
 
 def _unexplained(lines: list[str], exit_code: int | None) -> Diagnosis:

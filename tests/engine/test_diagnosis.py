@@ -1,13 +1,22 @@
-"""Which failure a log shows and which way the cure goes: constructed logs (R37, R45) and logs of a real vLLM 0.32."""
+"""Which failure a log shows and which way the cure goes: constructed logs (R37, R45) and logs of a real vLLM 0.32.
+
+`logs/real-*` were said by the real engine (tools/provoke_failures.py); `logs/constructed-*` follow its source.
+"""
 
 from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lab.engine.definition import EngineDefinition
 from lab.engine.diagnosis import Diagnosis, diagnose
 from lab.messages import messages, word_finding
-from tests.engine.fakes import RECORDINGS
+
+LOGS = Path(__file__).parent / "logs"
+EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((LOGS / "expected.toml").read_text("utf-8"))
 
 LAST = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 NO_ROOM = (
@@ -67,29 +76,24 @@ def test_opposite_cures_are_never_mixed(vllm: EngineDefinition) -> None:
     assert "at most" not in advice(diagnose(vllm, in_a_traceback(NO_ROOM), 1))
 
 
-@pytest.mark.parametrize(
-    ("recording", "failure", "said"),
-    [
-        ("unknown_flag", "bad-flag", "does not know --no-such-flag"),
-        ("bad_choice", "bad-flag", "--kv-cache-dtype: invalid choice: 'fp9'"),
-        ("no_model", "model-missing", "check the folder"),
-        ("no_chunking", "bad-config", "max_num_batched_tokens (1024) must be at least max_model_len (8192)"),
-        ("block_size_16", "unsupported", "multiple of 32"),
-        ("cache_too_small", "context-too-long", "max_model_len to at most 2016"),
-        ("no_room_for_cache", "no-kv-room", "raise gpu_memory_utilization"),
-        ("context_of_model", "context-too-long", "at most 8192"),
-        ("utilization_1.2", "bad-config", "see the lines"),
-    ],
-)
-def test_a_real_log_is_understood(vllm: EngineDefinition, recording: str, failure: str, said: str) -> None:
-    found = diagnose(vllm, (RECORDINGS / f"{recording}.log").read_text("utf-8"), 1)
-    assert found.failure_class == failure
-    assert said in advice(found)
-    assert found.lines
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_log_is_understood(vllm: EngineDefinition, name: str) -> None:
+    found = diagnose(vllm, (LOGS / f"{name}.log").read_text("utf-8"), 1)
+    wanted = EXPECTED[name]
+    assert (found.failure_class, found.moment) == (wanted["class"], wanted.get("moment"))
+    assert [remedy.code for remedy in found.remedies] == wanted["remedies"]
+    assert wanted["line"] in " ".join(found.lines)
+
+
+def test_every_log_is_expected_and_names_its_origin() -> None:
+    assert {path.stem for path in LOGS.glob("*.log")} == set(EXPECTED)
+    assert all(name.startswith(("real-", "constructed-")) for name in EXPECTED)
+    for path in LOGS.glob("constructed-*.log"):
+        assert path.read_text("utf-8").startswith("# constructed after ")
 
 
 def test_a_refused_value_is_named_by_the_line_that_follows(vllm: EngineDefinition) -> None:
-    found = diagnose(vllm, (RECORDINGS / "utilization_1.2.log").read_text("utf-8"), 1)
+    found = diagnose(vllm, (LOGS / "real-utilization-1.2.log").read_text("utf-8"), 1)
     assert found.lines[1] == "gpu_memory_utilization"
     assert "less than or equal to 1" in found.lines[2]
 
