@@ -30,6 +30,8 @@ Found = tuple[Path, Finding]
 ARM_KEYS = ("name", "target", "engine", "base_url", "api_key_env", "set")
 NO_BATCHING = "no batching (1 sequence at a time)"
 AS_CONFIGURED = "as configured"
+DEFAULT_ENGINE = "vllm"
+_ENGINE = "engine"
 _REMOTE_KNOBS = ("model",)
 
 
@@ -66,10 +68,16 @@ class ArmReader:
         )  # fmt: skip
 
     def cells(self, sweep: Mapping[str, object], where: Path) -> list[Arm]:
-        """One arm per cell of the grid, in the order of the file: the last knob changes fastest."""
+        """One arm per cell of the grid, in the order of the file: the last knob changes fastest.
+
+        `engine` among the knobs names kinds of engine: the whole grid is then run on each.
+        """
         self.reading = "sweep"
+        engines = self._engines(sweep, where)
         axes: list[list[tuple[str, Scalar]]] = []
         for name, values in sweep.items():
+            if name == _ENGINE:
+                continue
             if not isinstance(values, list | tuple) or not values:
                 self._say((*where, name), "sweep-not-list", key=name)
                 continue
@@ -79,8 +87,16 @@ class ArmReader:
                 if item in axis[:index]:
                     self._say((*where, name, index), "sweep-twice", key=name, value=str(item[1]))
             axes.append(axis)
-        grid = itertools.product(*axes) if axes else ()
-        return [Arm(name=cell_name(dict(cell)), set=dict(cell)) for cell in grid if cell]
+        grid = [dict(cell) for cell in itertools.product(*axes) if cell or len(engines) > 1] if sweep else []
+        several = len(engines) > 1
+        return [Arm(name=_on(engine, cell, several), engine=engine, set=cell) for engine in engines for cell in grid]
+
+    def _engines(self, sweep: Mapping[str, object], where: Path) -> list[str]:
+        """The kinds that a sweep names, one or several; vLLM where it names none."""
+        given = sweep.get(_ENGINE, DEFAULT_ENGINE)
+        kinds = given if isinstance(given, list | tuple) else [given]
+        found = [self._engine({_ENGINE: kind}, "engine", where) for kind in kinds]
+        return list(dict.fromkeys(kind for kind in found if kind is not None))
 
     def _target(self, table: Mapping[str, object], where: Path) -> Target:
         target = table.get("target", "engine")
@@ -93,14 +109,14 @@ class ArmReader:
         return cast(Target, target)
 
     def _engine(self, table: Mapping[str, object], target: Target, where: Path) -> str | None:
-        engine = table.get("engine", "vllm" if target == "engine" else None)
+        engine = table.get(_ENGINE, DEFAULT_ENGINE if target == "engine" else None)
         if target != "engine":
             if engine is not None:
-                self._say((*where, "engine"), "arm-key-unused", key="engine", target=target, arm=self.reading)
+                self._say((*where, _ENGINE), "arm-key-unused", key="engine", target=target, arm=self.reading)
             return None
         if self.engines and engine not in self.engines:
             nearest = nearest_name(str(engine), self.engines, 0.3)
-            self._say((*where, "engine"), "arm-unknown-engine", engine=str(engine), nearest=nearest)
+            self._say((*where, _ENGINE), "arm-unknown-engine", engine=str(engine), nearest=nearest)
         return str(engine)
 
     def _base_url(self, table: Mapping[str, object], target: Target, where: Path) -> str | None:
@@ -180,6 +196,11 @@ class ArmReader:
 
     def _say(self, where: Path, code: str, **params: str | int | None) -> None:
         self.found.append((where, Finding(code, params=params)))
+
+
+def _on(engine: str, cell: Mapping[str, Scalar], several: bool) -> str:
+    name = cell_name(cell) if cell else AS_CONFIGURED
+    return f"{engine}: {name}" if several else name
 
 
 def generated_name(target: Target, values: Mapping[str, Scalar]) -> str:

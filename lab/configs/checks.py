@@ -28,7 +28,7 @@ from lab.configs.pair import ConfigPair
 from lab.configs.placeholders import placeholder_findings, variables_in
 from lab.configs.positions import same_value
 from lab.configs.reading import read_leniently
-from lab.configs.rules import VLLM_ONLY_FIELDS, knob_rules, length_rules
+from lab.configs.rules import VLLM, VLLM_ONLY_FIELDS, knob_rules, length_rules
 from lab.configs.secrets import is_literal_secret, lines_with_keys
 from lab.configs.workload_rules import longest_request, workload_findings
 from lab.environment import read_environment
@@ -52,10 +52,10 @@ def check_pair(pair: ConfigPair) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=_reading_order))
 
 
-def check_launch(pair: ConfigPair) -> tuple[Finding, ...]:
-    """As `check_pair` without [workload]: what matters for starting an engine."""
+def check_launch(pair: ConfigPair, engine: str = VLLM) -> tuple[Finding, ...]:
+    """As `check_pair` without [workload]: what matters for starting an engine of a kind."""
     broken = parse_errors(pair)
-    return broken or tuple(sorted(key_findings(pair) + check_rules(pair), key=_reading_order))
+    return broken or tuple(sorted(key_findings(pair) + check_rules(pair, engine), key=_reading_order))
 
 
 def structure_findings(pair: ConfigPair) -> list[Finding]:
@@ -84,12 +84,12 @@ def parse_errors(pair: ConfigPair) -> tuple[Finding, ...]:
     return (*_parse_error(pair.settings_text, pair.settings_file), *_parse_error(pair.config_text, pair.config_file))
 
 
-def check_rules(pair: ConfigPair) -> list[Finding]:
+def check_rules(pair: ConfigPair, engine: str = VLLM) -> list[Finding]:
     """Findings on the knobs together; knobs with a wrong value are left out, they have their own finding."""
     knobs = sound_knobs(pair.knobs())
-    found = [placed_at_knob(pair, name, finding) for name, finding in knob_rules(knobs)]
+    found = [placed_at_knob(pair, name, finding) for name, finding in knob_rules(knobs, engine)]
     for name in VLLM_ONLY_FIELDS:
-        if name in knobs:
+        if name in knobs and engine == VLLM:
             found.append(placed_at_knob(pair, name, Finding("vllm-only-field", "advice", {"knob": name})))
     found += _address_findings(pair)
     for name in ("model", "request_model"):

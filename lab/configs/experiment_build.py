@@ -14,8 +14,8 @@ from lab.configs.documents import Path
 from lab.configs.knob_values import value_problem, written
 from lab.configs.knobs import lab_keys, nearest_name
 from lab.configs.pair import ConfigPair, validated_workload
-from lab.configs.too_long import TOO_LONG, too_long_findings
 from lab.configs.rules import VLLM
+from lab.configs.too_long import TOO_LONG, too_long_findings
 from lab.configs.workload_rules import workload_problems
 from lab.findings import Finding, LabError, has_errors
 from lab.messages import word

@@ -12,14 +12,19 @@ from lab.records.workload import Scalar
 Ruled = tuple[str, Finding]  # the knob to put the finding at
 
 VLLM_ONLY_FIELDS = ("top_k", "min_p", "repetition_penalty")
+VLLM = "vllm"
 
 
-def knob_rules(knobs: Mapping[str, Scalar]) -> Iterator[Ruled]:
-    """Findings on well-typed knobs, with the knob each one is about. Nothing is assumed of knobs that are not set."""
-    yield from _scheduler_rules(knobs)
-    yield from _chunk_rules(knobs)
-    if knobs.get("use_cache") is False:
-        yield "use_cache", Finding("use-cache-off", "warning")
+def knob_rules(knobs: Mapping[str, Scalar], engine: str = VLLM) -> Iterator[Ruled]:
+    """Findings on well-typed knobs, with the knob each one is about. Nothing is assumed of knobs that are not set.
+
+    Another engine than vLLM has other rules between its knobs, and is left to say them itself.
+    """
+    if engine == VLLM:
+        yield from _scheduler_rules(knobs)
+        yield from _chunk_rules(knobs)
+        if knobs.get("use_cache") is False:
+            yield "use_cache", Finding("use-cache-off", "warning")
     host = knobs.get("host")
     if isinstance(host, str) and not is_loopback(host):
         yield "host", Finding("host-not-loopback", "error", {"host": host})

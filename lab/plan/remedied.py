@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from lab.configs.arms import cell_name
 from lab.configs.checks import check_launch
 from lab.configs.pair import ConfigPair
+from lab.configs.rules import VLLM
 from lab.findings import Finding
 from lab.plan.arm import arm_pair
 from lab.records.plan import Arm, Experiment
@@ -33,7 +34,7 @@ def with_remedy(
 def check_remedy(experiment: Experiment) -> tuple[Finding, ...]:
     """What stands against launching the engine arms of an experiment, each remark once."""
     engines = [arm for arm in experiment.arms if arm.target == "engine"]
-    found = [finding for arm in engines for finding in check_launch(arm_pair(experiment, arm))]
+    found = [finding for arm in engines for finding in check_launch(arm_pair(experiment, arm), arm.engine or VLLM)]
     return tuple({(each.code, str(each.params)): each for each in found}.values())
 
 

@@ -8,11 +8,13 @@ from typing import Any
 import streamlit as st
 
 from lab.configs.knob_values import read_value
-from lab.configs.knobs import Knob, find_knob, knob_table
+from lab.configs.knobs import Knob, knob_table, settable_knob
 from lab.configs.pair import ConfigPair
 from lab.findings import Finding, LabError
 from lab.records.workload import Scalar
+from pages.components.engine_choice import DEFAULT_ENGINE
 from pages.components.experiment_preview import gateway_missing
+from pages.components.flag_search import engine_options
 from pages.components.i18n import _, word_finding
 from pages.components.knob_field import knob_help, knob_label, spelled
 from pages.components.markdown import plain_markdown
@@ -22,9 +24,10 @@ _PHASES = ("prefill", "decode", "kv_cache", "engine", "request")
 _NOT_SWEPT = ("request_model", "stream", "max_tokens", "host", "port", "devices")
 
 
-def grid(pair: ConfigPair) -> tuple[dict[str, list[Scalar]], tuple[Finding, ...]]:
+def grid(pair: ConfigPair, engines: Sequence[str]) -> tuple[dict[str, list[Scalar]], tuple[Finding, ...]]:
     """Draw the grid; gives the values of each chosen knob, and what is wrong with those that cannot be read."""
     known = [k.name for k in knob_table().values() if k.phase in _PHASES and k.name not in _NOT_SWEPT]
+    known += [name for name in engine_options(engines) if name not in {*knob_table(), *_NOT_SWEPT}]
     chosen = st.multiselect(
         _("Knobs to vary"),
         known,
@@ -36,7 +39,7 @@ def grid(pair: ConfigPair) -> tuple[dict[str, list[Scalar]], tuple[Finding, ...]
         persist_state="session",
     )
     values = pair.knobs()
-    sweep: dict[str, list[Scalar]] = {}
+    sweep: dict[str, list[Scalar]] = {} if list(engines) == [DEFAULT_ENGINE] else {"engine": [*engines]}
     wrong: list[Finding] = []
     for name in chosen:
         knob = _find(name, pair, wrong)
@@ -52,7 +55,7 @@ def _knob_title(name: str) -> str:
 
 def _find(name: str, pair: ConfigPair, wrong: list[Finding]) -> Knob | None:
     try:
-        return find_knob(name, pair.dialect)
+        return settable_knob(name, pair.dialect)
     except LabError as problem:
         _say(problem, wrong)
         return None
@@ -107,9 +110,13 @@ def _say(problem: LabError, wrong: list[Finding]) -> None:
         st.caption(f":red[{plain_markdown(word_finding(finding))}]")
 
 
-def arms_beside(pair: ConfigPair) -> list[dict[str, Any]]:
-    """Draw the arms beside the grid: the pair as it is, the gateway, a server that runs already."""
+def arms_beside(pair: ConfigPair, engine: str) -> list[dict[str, Any]]:
+    """Draw the arms beside the grid: the pair as it is, the gateway, a server that runs already.
+
+    Those that need an engine are run on this one.
+    """
     arms: list[dict[str, Any]] = []
+    with_engine = {} if engine == DEFAULT_ENGINE else {"engine": engine}
     if st.checkbox(
         _("The config pair as it is"),
         value=True,
@@ -117,14 +124,14 @@ def arms_beside(pair: ConfigPair) -> list[dict[str, Any]]:
         key=f"{KEY}:plain",
         persist_state="session",
     ):
-        arms.append({})
+        arms.append({**with_engine})
     if st.checkbox(
         _("No batching (1 sequence at a time)"),
         help=_("vLLM cannot switch continuous batching off; max_num_seqs = 1 serves one request after the other."),
         key=f"{KEY}:serial",
         persist_state="session",
     ):
-        arms.append({"name": "no batching (1 sequence at a time)", "set": {"max_num_seqs": 1}})
+        arms.append({"name": "no batching (1 sequence at a time)", "set": {"max_num_seqs": 1}, **with_engine})
     if st.checkbox(
         _("The TaoToken gateway, as the baseline"),
         help=_("The same requests, sent to the gateway's address with the key from the environment."),

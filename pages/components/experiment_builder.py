@@ -12,6 +12,7 @@ from lab.configs.pair import ConfigPair
 from lab.findings import Finding
 from lab.records.plan import Experiment
 from lab.store import Store
+from pages.components.engine_choice import engines_select
 from pages.components.experiment_arms import KEY, arms_beside, grid
 from pages.components.experiment_preview import arm_lines, preview, queue_button
 from pages.components.i18n import N_, _
@@ -30,9 +31,10 @@ def builder(store: Store, pair: ConfigPair) -> None:
     form, side = st.columns([3, 2], gap="large")
     with form:
         st.markdown(f"**{_('What is compared')}**")
-        sweep, unreadable = grid(pair)
+        engines = engines_select(f"{KEY}:engines")
+        sweep, unreadable = grid(pair, engines)
         st.caption(_("Arms beside the grid"))
-        arms = arms_beside(pair)
+        arms = arms_beside(pair, engines[0])
         st.markdown(f"**{_('What is sent')}**")
         workload = _workload(pair)
         st.markdown(f"**{_('How it is run')}**")

@@ -94,6 +94,6 @@ def _caption(knob: Knob, reading: Reading, becomes: str | None) -> str:
 
 
 def flag_text(flags: Mapping[str, Any], name: str) -> str | None:
-    """What the engine calls a knob; a switch with two flags is shown by the first."""
+    """What the engine calls a knob; a switch with two flags is shown by the first that there is."""
     flag = flags.get(name)
-    return flag if flag is None or isinstance(flag, str) else str(flag[0])
+    return flag if flag is None or isinstance(flag, str) else str(flag[0] or flag[1])
