@@ -81,14 +81,29 @@ class Member:
 
 
 class Crew:
-    """Leaving the block ends every process that still runs."""
+    """Leaving the block ends every process that still runs.
 
-    def __init__(self, job: LoadJob, directory: Path, variables: Mapping[str, str], count: int) -> None:
+    `on_warm` is called once between the end of the warm-up and the first measured request.
+    """
+
+    def __init__(
+        self,
+        job: LoadJob,
+        directory: Path,
+        variables: Mapping[str, str],
+        count: int,
+        on_warm: Callable[[], None] | None = None,
+    ) -> None:
         self.members: list[Member] = []
         self._begun = False
+        self._on_warm = on_warm
+        hold = on_warm is not None
         try:
             for number in range(count):
-                self.members.append(_start(job, directory / str(number), variables, Share(number, count)))
+                given = LoaderInput(
+                    job=job, directory=str(directory / str(number)), share=Share(number, count), hold=hold
+                )
+                self.members.append(_start(given, variables))
         except OSError:
             self._end()
             raise
@@ -136,6 +151,8 @@ class Crew:
     def _begin_when_ready(self) -> None:
         if not self._begun and all(member.ready for member in self.members):
             self._begun = True
+            if self._on_warm is not None:
+                self._on_warm()
             self._tell(b"begin %d" % (time.monotonic_ns() + BEGIN_LEAD_NS))
 
     def _progress(self) -> LoadProgress:
@@ -159,7 +176,8 @@ class Crew:
             member.wait()
 
 
-def _start(job: LoadJob, directory: Path, variables: Mapping[str, str], share: Share) -> Member:
+def _start(given: LoaderInput, variables: Mapping[str, str]) -> Member:
+    directory = Path(given.directory)
     directory.mkdir()
     with (directory / LOG).open("wb") as log:
         process = subprocess.Popen(
@@ -172,7 +190,7 @@ def _start(job: LoadJob, directory: Path, variables: Mapping[str, str], share: S
             start_new_session=True,  # Ctrl-C is for this process, which then stops the loader in order
         )
     member = Member(directory, process)
-    member.tell(LoaderInput(job=job, directory=str(directory), share=share).model_dump_json().encode())
+    member.tell(given.model_dump_json().encode())
     return member
 
 

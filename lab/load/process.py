@@ -1,7 +1,8 @@
 """The loader's process: a job on standard input, progress and outcome as JSON lines on standard output.
 
 The end of standard input, or the line `stop`, ends the load at once; so the loader never outlives who started it. One
-of several processes says `ready` before the clock and waits for `begin` with the moment that holds for all of them.
+of several processes, or one that was told to hold, says `ready` after the warm-up and waits for `begin` with the moment
+that holds for all of them.
 """
 
 from __future__ import annotations
@@ -31,13 +32,17 @@ LOADER_NICENESS = -10
 
 
 class LoaderInput(BaseModel):
-    """The first line of standard input; `directory` exists and is the loader's own."""
+    """The first line of standard input; `directory` exists and is the loader's own.
+
+    `hold`: wait for the word to begin although no other process has to be waited for.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     job: LoadJob
     directory: str
     share: Share = ALL_OF_IT
+    hold: bool = False
 
 
 class Loader:
@@ -49,7 +54,7 @@ class Loader:
         )
         self._early_segments: list[Path] | None = []
         self._measurement = Measurement(given.job, variables, self._directory, self._segment_ready, given.share)
-        self._alone = given.share.of == 1
+        self._begins_itself = given.share.of == 1 and not given.hold
         self._begin_ns: asyncio.Future[int] | None = None
         self._heard = b""
 
@@ -72,11 +77,12 @@ class Loader:
         loop.add_reader(sys.stdin.fileno(), self._hear)
         self._tell_progress()
         try:
-            return await self._measurement.run(self._clock_started, None if self._alone else self._wait_for_the_others)
+            wait = None if self._begins_itself else self._wait_to_begin
+            return await self._measurement.run(self._clock_started, wait)
         finally:
             loop.remove_reader(sys.stdin.fileno())
 
-    async def _wait_for_the_others(self) -> int:
+    async def _wait_to_begin(self) -> int:
         """Say that all is prepared; the answer is the moment at which every process begins."""
         say("ready", {})
         assert self._begin_ns is not None  # noqa: S101 - made before the measurement runs

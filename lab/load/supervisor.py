@@ -30,8 +30,11 @@ def run_load(
     variables: Mapping[str, str],
     on_progress: Callable[[LoadProgress], None] = _ignore,
     cancelled: Callable[[], bool] = lambda: False,
+    on_warm: Callable[[], None] | None = None,
 ) -> LoadResult:
     """Measure one stage. When `cancelled` turns true all sockets are closed at once and `stopped` is set.
+
+    `on_warm` is called when the warm-up is over; no measured request is sent before it returns.
 
     Raises LabError when the job cannot be run (no length, no rate, an unreadable prompt file or address), and
     "loader-died" when one of the loader's processes fails: what the others measured is no measurement.
@@ -39,7 +42,7 @@ def run_load(
     (run_dir / "load").mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(dir=run_dir / "load"))
     try:
-        return _run(job, directory, variables, on_progress, cancelled)
+        return _run(job, directory, variables, on_progress, cancelled, on_warm)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -50,10 +53,11 @@ def _run(
     variables: Mapping[str, str],
     on_progress: Callable[[LoadProgress], None],
     cancelled: Callable[[], bool],
+    on_warm: Callable[[], None] | None,
 ) -> LoadResult:
     shape = read_shape(job)
     stopped = _Watched(cancelled)
-    with Crew(job, directory, variables, count_processes(job, shape)) as crew:
+    with Crew(job, directory, variables, count_processes(job, shape), on_warm) as crew:
         crew.follow(on_progress, stopped)
     lost = dead(crew.members)
     if lost is not None and not stopped.seen:  # a stopped one that did not end in time was killed, with its sockets

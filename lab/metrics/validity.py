@@ -10,7 +10,7 @@ import numpy as np
 
 from lab.findings import Param
 from lab.metrics.gaps import Gaps
-from lab.metrics.interference import ROLES
+from lab.metrics.interference import INTRUDER, ROLES
 from lab.metrics.percentiles import Values, as_values, percentile
 from lab.metrics.rates import Output
 from lab.records.ceiling import ClientCeiling
@@ -196,7 +196,8 @@ def _cache(e: Evidence) -> Iterator[Mark]:
 
 def _length(e: Evidence) -> Iterator[Mark]:
     asked = e.result.output_tokens_asked
-    counts = as_values(e.ok.column("completion_tokens"))
+    whole = e.ok.where(~e.ok.marked(INTRUDER))  # a long prompt thrown in asks for a single token
+    counts = as_values(whole.column("completion_tokens"))
     if asked is None or not counts.size or not e.workload.ignore_eos:
         return
     mean = float(counts.mean())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from lab.records.sample import Sample
 from lab.records.summary import Summary
 from lab.records.table import RequestTable
 from lab.records.workload import LoadJob, Stage
+from lab.runner.counters import Counters
 from lab.runner.fitting import StageFit
 from lab.runner.outcome import failed_by
 from lab.runner.patience import insist
@@ -55,24 +56,35 @@ def measure_stage(
     set_trial_state(site.store, work.trial_id, "warming")
     site.heartbeat.show(state="warming")
     unsettled = target.settle(watch)
-    before = target.counters()
+    before = _Before(target)
     started_at = datetime.now(UTC)
     interval_s = sample_interval_s(work.experiment)
     with _sampled(site, work, target, interval_s) as sampler:
-        result = _load(site, work, target, count, job, watch)
+        result = _load(site, work, target, count, job, watch, before.read)
         samples = sampler.stop()
     after = target.counters()
     summary = summarise(
         result,
         slo=work.experiment.slo,
         workload=job.workload,
-        cache_hit_ratio=before.hit_ratio_until(after),
-        extra_marks=(*target.marks, *fit.marks, *unsettled, *before.marks_until(after)),
+        cache_hit_ratio=before.counters.hit_ratio_until(after),
+        extra_marks=(*target.marks, *fit.marks, *unsettled, *before.counters.marks_until(after)),
         telemetry=Telemetry(samples, interval_s, sampler.clock_ms(result.clock_ns)),
         ceiling=get_client_ceiling(site.store, site.host),
     )
     _store(site, work, count.stage, result, summary, samples, started_at)
     return summary
+
+
+class _Before:
+    """The engine's counters between warm-up and measurement: what the warm-up found in a cache is not measured."""
+
+    def __init__(self, target: TrialTarget) -> None:
+        self._target = target
+        self.counters = Counters()
+
+    def read(self) -> None:
+        self.counters = self._target.counters()
 
 
 def sample_interval_s(experiment: Experiment) -> float:
@@ -101,7 +113,13 @@ def load_job(work: TrialWork, target: TrialTarget, stage: Stage) -> LoadJob:
 
 
 def _load(
-    site: Site, work: TrialWork, target: TrialTarget, count: StageCount, job: LoadJob, watch: Watch
+    site: Site,
+    work: TrialWork,
+    target: TrialTarget,
+    count: StageCount,
+    job: LoadJob,
+    watch: Watch,
+    on_warm: Callable[[], None],
 ) -> LoadResult:
     """Raises what ended the load early: a result that was cut short is never stored."""
     try:
@@ -111,6 +129,7 @@ def _load(
             variables=target.variables,
             on_progress=ProgressTeller(site, work.trial_id, count.number, count.total),
             cancelled=lambda: watch.must_end() or not target.alive(),
+            on_warm=on_warm,
         )
     except LabError as problem:
         # Ctrl-C in a terminal reaches the loader too

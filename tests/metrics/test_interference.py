@@ -129,3 +129,8 @@ def test_a_client_that_was_late_by_more_than_a_twentieth_of_the_standstill_silen
     assert said["cannot-tell-late"] is False
     assert "verdict-stall" not in said
     assert said["verdict-intruder-ttft"] is True
+
+
+def test_the_single_token_of_a_long_prompt_is_no_answer_cut_short() -> None:
+    summary = make_summary([decoder(0, 100, 130, 160), intruder(1, 165.0, 390.0)], output_tokens_asked=3)
+    assert "output-length-differs" not in [mark.code for mark in summary.marks]

@@ -120,3 +120,15 @@ def test_each_trial_leaves_a_log_that_only_its_owner_can_read(lab: Lab, start_st
     view = lab.run_until_ended(lab.queue(GATEWAY))
     log: Path = lab.run_dir / "logs" / f"trial-{view.trials[0].id}-1.log"
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_the_warm_up_found_in_the_cache_is_no_hit_of_the_measurement(lab: Lab, start_stub) -> None:
+    # the first request is the probe, the next two warm up; all three come from the server's cache, none of the others
+    server = start_stub(cached_requests=3)
+    arm = f'[[arm]]\nname = "running"\ntarget = "attach"\nbase_url = "{server.root_url}"\n'
+    view = lab.run_until_ended(lab.queue(arm, warmup=2))
+    assert view.measurements[0].summary.cache_hit_ratio == 0.0
+    again = start_stub(cached_requests=4)
+    arm = f'[[arm]]\nname = "running"\ntarget = "attach"\nbase_url = "{again.root_url}"\n'
+    view = lab.run_until_ended(lab.queue(arm, warmup=2))
+    assert view.measurements[0].summary.cache_hit_ratio > 0.0
