@@ -12,7 +12,6 @@ from lab.metrics.percentiles import Values, distribution
 from lab.records.request import RequestRecord
 from lab.records.summary import Interference
 from lab.records.table import RequestTable
-from lab.records.table import RequestTable
 
 DECODER, INTRUDER = "decoder", "intruder"
 ROLES = frozenset({DECODER, INTRUDER})
