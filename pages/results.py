@@ -132,6 +132,7 @@ _WEIGHT = {
             "verdict-ladder-linear",
             "verdict-ladder-less",
             "verdict-ladder-flat",
+            "verdict-cache",
             "verdict-ladder-tpot",
             "verdict-winner",
             "verdict-stall",

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from lab.configs.pair import ConfigPair, pair_hash
 from lab.findings import error
+from lab.metrics.cache_use import judge_cache
 from lab.metrics.compare import compare_arms
 from lab.metrics.growth import fit_ladders, judge_ladders
 from lab.metrics.knee import find_knees
@@ -203,6 +204,7 @@ def get_experiment(store: Store, experiment_id: int) -> ExperimentView:
                 *find_knees(measurements),
                 *judge_ladders(measurements, samples),
                 *judge_tpot(measurements),
+                *judge_cache(measurements),
             ),
             ladders=fit_ladders(measurements, samples),
             pooled=pool_arms(measurements, samples),
