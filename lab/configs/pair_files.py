@@ -34,34 +34,46 @@ def replace_files(folder: Path, texts: Mapping[Path, tuple[str, str]]) -> None:
         for path, (old, _) in texts.items():
             if read_text(path) != old:
                 raise error("changed-meanwhile", file=str(path))
-        for path, (old, new) in texts.items():
-            if new != old:
-                _sweep(path)
-                replace_file(path, new)
+        _replace_all({path: new for path, (old, new) in texts.items() if new != old})
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Atomic on one file system: temporary file beside the target, synced, renamed; mode and symlink stay."""
-    target = path.resolve()
-    # renaming over it would work all the same: who made it read-only wants it kept
-    if target.exists() and (not target.stat().st_mode & 0o222 or not os.access(target, os.W_OK)):
-        raise error("config-unwritable", file=str(path), reason="it is read-only")
+def _replace_all(texts: Mapping[Path, str]) -> None:
+    """All new texts stand on disk, synced, before the first file is replaced: a full disk changes none of them.
+
+    Each rename is atomic on one file system; mode, owner and symlink stay.
+    """
+    prepared: dict[Path, Path] = {}
     try:
-        handle, name = tempfile.mkstemp(_SUFFIX, f".{target.name}.", target.parent)
+        for path, text in texts.items():
+            _sweep(path)
+            prepared[path] = _prepared(path, text)
+        for path, new in prepared.items():
+            new.replace(path.resolve())
+            _sync_folder(path.resolve().parent)
     except OSError as problem:
         raise error("config-unwritable", file=str(path), reason=problem.strerror) from None
+    finally:
+        for new in prepared.values():
+            new.unlink(missing_ok=True)
+
+
+def _prepared(path: Path, text: str) -> Path:
+    """The new text beside the target. Raises "config-unwritable"."""
+    target = path.resolve()
+    # renaming over it would work all the same: who made it read-only wants it kept
+    if not target.stat().st_mode & 0o222 or not os.access(target, os.W_OK):
+        raise error("config-unwritable", file=str(path), reason="it is read-only")
+    handle, name = tempfile.mkstemp(_SUFFIX, f".{target.name}.", target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(text.encode("utf-8"))
             file.flush()
             _keep_owner_and_mode(file.fileno(), target)
             os.fsync(file.fileno())
-        Path(name).replace(target)
-    except OSError as problem:
-        raise error("config-unwritable", file=str(path), reason=problem.strerror) from None
-    finally:
+    except BaseException:
         Path(name).unlink(missing_ok=True)
-    _sync_folder(target.parent)
+        raise
+    return Path(name)
 
 
 def _sweep(path: Path) -> None:

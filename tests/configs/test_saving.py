@@ -181,14 +181,14 @@ def test_a_read_only_folder_says_so_and_loses_nothing(folder):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_read_only_file_is_not_replaced(folder):
-    before = (folder / "settings.json").read_bytes()
-    (folder / "settings.json").chmod(0o444)
+def test_a_read_only_file_is_not_replaced_nor_the_other_one(folder):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / "config.toml").chmod(0o444)
     pair = read_pair(folder)
     with pytest.raises(LabError) as caught:
         write_pair(folder, pair, bigger(pair, 5))
     assert caught.value.findings[0].code == "config-unwritable"
-    assert (folder / "settings.json").read_bytes() == before
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_saving_without_a_change_writes_nothing(folder):
