@@ -28,7 +28,7 @@ from pages.components.knob_form import knob_form
 from pages.components.markdown import escaped
 from pages.components.memory_forecast import memory_forecast_panel
 from pages.components.outlook import outlook
-from pages.components.pair_panel import changes_panel, checked, fresh_errors, short_names
+from pages.components.pair_panel import changes_panel, checked, fresh_errors, is_readable, short_names
 from pages.components.paste_box import paste_view
 
 VIEWS = {
@@ -86,7 +86,7 @@ def _version_on_disk(config_dir: Path) -> ConfigSaveRow | None:
 
 def _edit(config_dir: Path, disk: ConfigPair, working: ConfigPair) -> ConfigPair:
     """Draw the chosen view; gives the pair as it would be."""
-    readable = _is_readable(working)
+    readable = is_readable(working)
     if not readable:
         st.error(
             _("There is no form while a file cannot be read. Put its text right; the checks say where."),
@@ -118,14 +118,6 @@ def _drawers(config_dir: Path, disk: ConfigPair) -> Mapping[str, Callable[[Confi
 
     drawers = {"form": _form, "flags": flags_view, "text": text_fields, "paste": paste_view}
     return {**drawers, "convert": conversion, "versions": versions}
-
-
-def _is_readable(pair: ConfigPair) -> bool:
-    try:
-        pair.knobs()
-    except LabError:
-        return False
-    return True
 
 
 def _form(working: ConfigPair) -> ConfigPair:

@@ -22,7 +22,7 @@ from pages.components.i18n import _
 from pages.components.knob_field import spelled
 from pages.components.pair_panel import finding_lines, of_the_pair
 
-_OLDER = 20
+_OLDER = 10
 _FIRST_PRESET = "batching"
 _NAMED = 3
 _NOT_TRIED = ("port", "host")

@@ -85,18 +85,19 @@ def _take_selection(numbers: Sequence[int]) -> object:
 
 def _choice(rows: Mapping[int, ConfigSaveRow]) -> tuple[ConfigSaveRow, int | str]:
     numbers, others = list(rows), [*_OTHERS, *rows]
+    titles = {number: version_title(row) for number, row in rows.items()}
     _drop_what_is_gone(_CHOSEN, numbers)
     _drop_what_is_gone(_AGAINST, others)
     first, second = st.columns(2)
     with first:
         number = st.selectbox(
-            _("Version"), numbers, format_func=lambda n: version_title(rows[n]), key=_CHOSEN, persist_state="session"
+            _("Version"), numbers, format_func=titles.__getitem__, key=_CHOSEN, persist_state="session"
         )
     with second:
         against = st.selectbox(
             _("Compared with"),
             others,
-            format_func=lambda o: _(_OTHERS[o]) if isinstance(o, str) else version_title(rows[o]),
+            format_func=lambda other: _(_OTHERS[other]) if isinstance(other, str) else titles[other],
             key=_AGAINST,
             persist_state="session",
         )

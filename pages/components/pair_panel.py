@@ -72,6 +72,11 @@ def of_the_pair(finding: Finding, pair: ConfigPair) -> bool:
     return finding.file in (pair.settings_file, pair.config_file)
 
 
+def is_readable(pair: ConfigPair) -> bool:
+    """Whether both files can be parsed, so that there are knobs to show."""
+    return not parse_errors(pair)
+
+
 def checked(pair: ConfigPair) -> tuple[Finding, ...]:
     """All findings on a pair; a file that cannot be parsed is one of them."""
     try:

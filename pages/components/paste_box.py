@@ -15,7 +15,7 @@ from pages.components.config_draft import round_number
 from pages.components.context import show_findings
 from pages.components.i18n import N_, _, ngettext, word
 from pages.components.markdown import escaped
-from pages.components.pair_panel import finding_lines
+from pages.components.pair_panel import finding_lines, is_readable
 from pages.components.value_field import plain
 
 _USES = {"merged": N_("Set these values in your files"), "replaced": N_("Replace the files by the rebuilt ones")}
@@ -34,10 +34,7 @@ def paste_view(working: ConfigPair) -> ConfigPair:
         st.info(word("paste-nothing"))
         _left_over(result)
         return working
-    use = st.segmented_control(
-        _("What to do with it"), list(_USES), format_func=lambda use: _(_USES[use]), default="merged", required=True,
-        key=f"configs:paste-use:{round_number()}",
-    )  # fmt: skip
+    use = _use(working)
     _understood(result.values)
     _left_over(result)
     _rebuilt(result)
@@ -48,8 +45,22 @@ def paste_view(working: ConfigPair) -> ConfigPair:
         return working
 
 
+def _use(working: ConfigPair) -> str:
+    """Into the files as they are, or instead of them; files that cannot be read can only be replaced."""
+    uses = list(_USES) if is_readable(working) else ["replaced"]
+    return st.segmented_control(
+        _("What to do with it"),
+        uses,
+        format_func=lambda use: _(_USES[use]),
+        default=uses[0],
+        required=True,
+        key=f"configs:paste-use:{round_number()}",
+    )
+
+
 def _pasted(working: ConfigPair) -> PasteResult | None:
     key = f"configs:paste:{round_number()}"
+    known = working if is_readable(working) else None
     text = st.text_area(
         _("Text of an article"),
         key=key,
@@ -60,16 +71,16 @@ def _pasted(working: ConfigPair) -> PasteResult | None:
         ),
         help=_("Nothing is written before you save. A key in the text is blanked at once and never kept."),
         on_change=_keep_safe_text,
-        args=(key, working),
+        args=(key, known),
         persist_state="session",
     )
     if not text or not text.strip():
         return None
     kept: PasteResult | None = st.session_state.get(f"{key}:read")
-    return kept if kept is not None and kept.safe_text == text else read_paste(text, working)
+    return kept if kept is not None and kept.safe_text == text else read_paste(text, known)
 
 
-def _keep_safe_text(key: str, working: ConfigPair) -> None:
+def _keep_safe_text(key: str, working: ConfigPair | None) -> None:
     """Of what was pasted, only the text with blanked keys stays in the session, and what was read from it."""
     try:
         result = read_paste(str(st.session_state.get(key) or ""), working)
