@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lab.cli.table import table
-from lab.messages import word, word_message
+from lab.engine.remedies import Remedy, stored_remedies
+from lab.messages import word
 
 if TYPE_CHECKING:
     from lab.store import ExperimentView, MeasurementRow, TrialRow
@@ -30,7 +31,8 @@ def result_text(view: ExperimentView) -> str:
 
 def trial_reason(trial: TrialRow) -> str | None:
     """Why a trial failed or was cancelled, in words; None where there is nothing to say."""
-    return word_message(trial.message) if trial.message else trial.failure
+    message = trial.message or {}
+    return word(str(message["code"]), message) if message.get("code") else trial.failure
 
 
 def _cells(row: MeasurementRow) -> tuple[object, ...]:
@@ -54,7 +56,16 @@ def _cells(row: MeasurementRow) -> tuple[object, ...]:
 def _trial_line(trial: TrialRow) -> str:
     reason = trial_reason(trial)
     head = f"trial {trial.position + 1} ({trial.arm_name}, repeat {trial.block}): {trial.state}"
-    return f"{head}: {reason}" if reason else head
+    lines = [f"{head}: {reason}" if reason else head]
+    lines += [f"  - {_remedy_line(each)}" for each in stored_remedies(trial.message)]
+    return "\n".join(lines)
+
+
+def _remedy_line(remedy: Remedy) -> str:
+    """What to do, and the words that do it to the live pair."""
+    sentence = word(remedy.code, remedy.params)
+    values = " ".join(f"{knob}={value}" for knob, value in remedy.changes.items() if value is not None)
+    return f"{sentence}  [python -m lab set {values}]" if values else sentence
 
 
 def _verdict_lines(view: ExperimentView) -> list[str]:

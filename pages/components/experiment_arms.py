@@ -141,17 +141,36 @@ def arms_beside(pair: ConfigPair, engine: str) -> list[dict[str, Any]]:
         arms.append({"name": "TaoToken", "target": "gateway"})
         for sentence in gateway_missing(pair.gateway()):
             st.caption(f":orange[:material/warning:] {sentence}")
-    if address := _running_server():
-        arms.append({"name": address, "target": "attach", "base_url": address})
+    if server := _running_server():
+        arms.append(server)
     return arms
 
 
-def _running_server() -> str:
-    text = st.text_input(
+def _running_server() -> dict[str, Any]:
+    """The arm of a server that runs already; empty without an address."""
+    address = _typed(
         _("A server that runs already"),
+        "attach",
         placeholder="http://127.0.0.1:8000/v1",
         help=_("Its address; it is measured as it is, never started or stopped. Empty: none."),
-        key=f"{KEY}:attach",
-        persist_state="session",
     )
-    return str(text or "").strip()
+    if not address:
+        return {}
+    arm: dict[str, Any] = {"name": address, "target": "attach", "base_url": address}
+    first, second = st.columns(2)
+    with first:
+        model = _typed(_("Its model"), "attach:model", placeholder=_("the first that it lists"))
+    with second:
+        variable = _typed(
+            _("Variable of its key"),
+            "attach:variable",
+            placeholder=_("none"),
+            help=_("The NAME of an environment variable, or of one in .env. A key itself is not taken here."),
+        )
+    if model:
+        arm["set"] = {"model": model}
+    return {**arm, "api_key_env": variable} if variable else arm
+
+
+def _typed(label: str, name: str, **options: Any) -> str:
+    return str(st.text_input(label, key=f"{KEY}:{name}", persist_state="session", **options) or "").strip()

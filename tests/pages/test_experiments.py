@@ -209,3 +209,24 @@ def test_errors_of_the_config_pair_are_said_once(store: Store, open_page: OpenPa
 
 def test_the_page_speaks_chinese(open_page: OpenPage) -> None:
     assert fine(open_page("experiments", lang="zh")).title[0].value == "实验"
+
+
+def test_a_running_server_is_an_arm_with_its_model_and_its_key_by_name(
+    open_page: OpenPage, store: Store, runner_there: None
+) -> None:
+    app = open_page("experiments")
+    app.text_input(key="build:attach").set_value("http://127.0.0.1:9/v1").run()
+    app.text_input(key="build:attach:model").set_value("qwen").run()
+    app.text_input(key="build:attach:variable").set_value("MY_SERVER_KEY").run()
+    app.button(key="build:queue").click().run()
+    arm = get_experiment(store, list_experiments(store)[0].id).experiment.arms[-1]
+    assert (arm.target, arm.base_url, arm.api_key_env) == ("attach", "http://127.0.0.1:9/v1", "MY_SERVER_KEY")
+    assert dict(arm.set) == {"model": "qwen"}
+
+
+def test_a_key_typed_for_the_name_of_its_variable_queues_nothing(open_page: OpenPage) -> None:
+    app = open_page("experiments")
+    app.text_input(key="build:attach").set_value("http://127.0.0.1:9/v1").run()
+    app.text_input(key="build:attach:variable").set_value("sk-test-LEAK-0001").run()
+    assert app.button(key="build:queue").disabled
+    assert "LEAK-0001" not in texts(app)
