@@ -76,10 +76,22 @@ class EditedText:
         return first
 
     def original(self, edit: Edit) -> Edit:
-        """An edit of the text now as an edit of the text at first."""
-        start = self.origin(edit.start)
-        end = start if edit.end == edit.start else self.origin(edit.end - 1) + 1
+        """An edit of the text now as one of the text at first; where it cuts into new text, all of what that replaced."""
+        start = self._before(edit.start)
+        end = start if edit.end == edit.start else self.origin(edit.end - 1) + self._is_old(edit.end - 1)
         return Edit(start, max(start, end), edit.new)
+
+    def _before(self, offset: int) -> int:
+        """Where the character stood; of one that is new, where the text that it replaced began."""
+        found = 0
+        for start, end, origin in self._pieces:
+            if offset < start:
+                return found
+            found = origin + min(offset, end) - start
+        return found
+
+    def _is_old(self, offset: int) -> bool:
+        return any(start <= offset < end for start, end, _ in self._pieces)
 
 
 def _replaced(pieces: Sequence[tuple[int, int, int]], edit: Edit) -> list[tuple[int, int, int]]:

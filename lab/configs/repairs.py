@@ -52,19 +52,28 @@ def repairs(pair: ConfigPair, findings: Iterable[Finding] | None = None) -> tupl
 def repaired(pair: ConfigPair, chosen: Iterable[Repair]) -> ConfigPair:
     """The pair with the chosen repairs made.
 
-    Of two that touch the same characters the first counts; one that would break what another put right is left out.
+    Of two that touch the same characters the one that covers the other counts, else the first; one that would break
+    what another put right is left out.
     """
     taken: list[Repair] = []
     for repair in chosen:
-        if any(other.file == repair.file and overlapping(repair.edits, other.edits) for other in taken):
-            continue
-        before, after = _applied(pair, repair.file, taken), _applied(pair, repair.file, [*taken, repair])
-        name = _text(pair, repair.file)[1]
-        if len(read_leniently(after, name).faults) <= len(read_leniently(before, name).faults):
-            taken.append(repair)
+        rivals = [other for other in taken if other.file == repair.file and overlapping(repair.edits, other.edits)]
+        if all(_covers(repair, other) for other in rivals):
+            without = [other for other in taken if other not in rivals]
+            if _faults(pair, repair.file, [*without, repair]) <= _faults(pair, repair.file, taken):
+                taken = [*without, repair]
     for file in FILES:
         pair = replace(pair, **{f"{file}_text": _applied(pair, file, taken)})
     return pair
+
+
+def _covers(repair: Repair, other: Repair) -> bool:
+    """Whether it replaces all that the other one touches: a value with its quotes, say."""
+    return all(any(mine.start <= each.start and each.end <= mine.end for mine in repair.edits) for each in other.edits)
+
+
+def _faults(pair: ConfigPair, file: File, taken: Iterable[Repair]) -> int:
+    return len(read_leniently(_applied(pair, file, taken), _text(pair, file)[1]).faults)
 
 
 def _applied(pair: ConfigPair, file: File, taken: Iterable[Repair]) -> str:
