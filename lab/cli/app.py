@@ -27,6 +27,7 @@ COMMANDS = {
     "show": "Show one experiment's result table.",
     "stop": "Stop an experiment.",
     "load": "Measure any OpenAI-compatible address.",
+    "models": "List the models of this host; look one up on the hub; fetch it.",
     "probe": "Check a connection step by step.",
     "export": "Write the files of a measured arm.",
     "runner": "Be the runner of this host, or end it.",

@@ -73,7 +73,7 @@ def look_ahead(
         knobs,
         facts,
         forecast(facts, knobs, host) if facts is not None and definition.canonical else None,
-        (*_of_the_files(model, facts, asked), *findings),
+        (*_of_the_files(model, facts, asked, env), *findings),
     )
 
 
@@ -99,10 +99,17 @@ def look_ahead_arms(experiment: Experiment, env: Environment, host: HostFacts) -
     return tuple(found)
 
 
-def _of_the_files(model: ModelRef, facts: ModelFacts | None, asked: Mapping[str, Scalar]) -> tuple[Finding, ...]:
-    """What lacks in the model's folder, unless the model's own finding says it or weights are not loaded from there."""
+def _of_the_files(
+    model: ModelRef, facts: ModelFacts | None, asked: Mapping[str, Scalar], env: Environment
+) -> tuple[Finding, ...]:
+    """What lacks in the model's folder, unless the model's own finding says it or weights are not loaded from there.
+
+    What lacks in the hub's cache the engine fetches itself.
+    """
     if facts is None or model.problem is not None or str(asked.get("load_format", "auto")) not in _LOADED_FROM_FILES:
         return ()
+    if model.source == "cache" and facts.problems and env.variables.get("HF_HUB_OFFLINE", "0") in ("", "0"):
+        return (Finding("model-partly-here", "warning", {"model": model.name}),)
     return facts.problems
 
 
