@@ -21,7 +21,8 @@ from lab.records.workload import LoadJob
 
 STATUS_TIMEOUT_S = 60.0
 _LIMIT = re.compile(
-    r"(?:context length is|max_model_len|limit(?:ed)? (?:is|of|to)|at most|上下文长度[^0-9]{0,8})\D{0,20}?(\d{2,9})",
+    r"(?:(?:context|model|sequence)[ _-]length|max_model_len|context window|limit(?:ed)?|at most|上下文长度|上限)"
+    r"\D{0,24}?(\d{2,9})",
     re.I,
 )
 

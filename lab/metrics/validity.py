@@ -198,9 +198,12 @@ def _length(e: Evidence) -> Iterator[Mark]:
     asked = e.result.output_tokens_asked
     whole = e.ok.where(~e.ok.marked(INTRUDER))  # a long prompt thrown in asks for a single token
     counts = as_values(whole.column("completion_tokens"))
-    if asked is None or not counts.size or not e.workload.ignore_eos:
+    if asked is None or not counts.size:
         return
     mean = float(counts.mean())
+    if not e.workload.ignore_eos:
+        yield _mark("natural-length", asked=asked, mean=round(mean, 1))
+        return
     if abs(mean - asked) / asked > LENGTH_LIMIT_RATIO:
         differing = int((counts != asked).sum())
         yield _mark(

@@ -27,7 +27,7 @@ def test_every_mark_of_this_package_has_words() -> None:
         "rate-not-achieved", "cache-hits", "cache-on-purpose", "output-length-differs", "tokens-unknown",
         "tokens-estimated", "cut-off-shared-out", "several-tokens-per-chunk", "low-samples-p95", "low-samples-p99",
         "answers-loop", "telemetry-gap", "engine-restarted", "near-client-ceiling",
-        "stage-too-long", "stage-refused-as-too-long", "workload-shrunk",
+        "natural-length", "stage-too-long", "stage-refused-as-too-long", "workload-shrunk",
     }  # fmt: skip
     assert own <= messages().keys()
     assert SPOILING - {"effective-differs"} <= own
