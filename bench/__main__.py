@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from bench.numbers import REQUESTS, measure_numbers
 from bench.ours import measure_ours
 from bench.peers import PeerError, measure_guidellm, measure_sdk, measure_vllm
 from bench.row import Row, table
@@ -30,12 +31,16 @@ def main() -> int:
     rows += _others(given)
     print(f"{TOKENS} tokens a stream, the first after {FIRST_MS:g} ms, one each {GAP_MS:g} ms; two requests a slot")
     print(table(rows))
+    numbers = measure_numbers()
+    print(numbers)
     for row, names in missed:
         print(f"lab load at {row.concurrency} missed its figure in: {', '.join(names)}")
     print(
         "lab load met its figures in every run" if not missed else f"{len(missed)} of lab load's runs missed a figure"
     )
-    return 1 if missed else 0
+    for name in numbers.misses():
+        print(f"{name} {REQUESTS:,} requests took longer than it may")
+    return 1 if missed or numbers.misses() else 0
 
 
 def _arguments() -> argparse.Namespace:
