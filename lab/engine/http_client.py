@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import httpx
 
@@ -13,6 +13,9 @@ from lab.findings import error
 from lab.host.metrics_page import read_metrics
 
 _TIMEOUT = httpx.Timeout(10.0, connect=2.0)
+# "sick": it says so; "gone": nobody takes the call; "late": it takes the call and does not answer;
+# "unknown": it answers, but has no word for it
+Health = Literal["well", "sick", "gone", "late", "unknown"]
 _HEALTH_TIMEOUT = httpx.Timeout(3.0, connect=1.0)
 # vLLM gathers facts about the whole system for /server_info, which takes long on a busy host
 _SLOW_TIMEOUT = httpx.Timeout(120.0, connect=2.0)
@@ -77,10 +80,17 @@ class EngineClient:
         told = answer.json().get("success", True) if answer.content[:1] == b"{" else True
         return bool(answer.is_success and told)
 
-    def is_well(self) -> bool | None:
-        """Whether the server says that it can serve; None where it has no such endpoint."""
-        answer = self._client_request("GET", self._paths.health_path, _HEALTH_TIMEOUT)
-        return None if answer.status_code in (404, 405) else answer.is_success
+    def health(self) -> Health:
+        """How the server is, by its own word: asked once, for 3 s at most."""
+        try:
+            answer = self._client.get(self._paths.health_path, timeout=_HEALTH_TIMEOUT)
+        except httpx.TimeoutException:
+            return "late"
+        except httpx.HTTPError:
+            return "gone"
+        if answer.status_code in (404, 405):
+            return "unknown"
+        return "well" if answer.is_success else "sick"
 
     def get_json(self, path: str) -> Mapping[str, Any] | None:
         """A JSON object, None where the server has no such path."""

@@ -5,22 +5,26 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from lab.engine.http_client import EngineClient
-from lab.findings import LabError
+from lab.runner.health import DEAD_AFTER_S, HANGS_AFTER_S, Vigil
 
 if TYPE_CHECKING:
     from lab.runner.engine_keeper import RunningEngine
 
-# vLLM's API process looks every 5 s whether its core lives, and then needs a moment to end
-DYING_S = 12.0
 # so long must it say that it is well, in case the failures came first
 WELL_FOR_S = 1.0
 _POLL_S = 0.1
 
 
 def cannot_serve(engine: RunningEngine) -> bool:
-    """Whether its API process answers that its core is dead, or does not answer at all."""
-    return _is_well(engine) is False
+    """Whether its API process answers that its core is dead, does not take calls, or hangs.
+
+    One that is only too busy to say how it is can serve; to tell it from one that hangs takes 20 s.
+    """
+    vigil = Vigil(engine)
+    deadline = time.monotonic() + HANGS_AFTER_S + 2 * _POLL_S
+    while (lost := vigil.look()) is None and vigil.health == "late" and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    return lost is not None or vigil.health in ("sick", "gone")
 
 
 def is_dying(engine: RunningEngine) -> bool:
@@ -28,24 +32,18 @@ def is_dying(engine: RunningEngine) -> bool:
 
     Waits until its process has ended (at most 12 s, so that its log is whole), or until it has said for a second that
     it is well. A process that lives on all this time counts as dying when it still cannot serve: vLLM's may close its
-    port and then wait for ever for an answer of the dead core.
+    port and then wait for ever for an answer of the dead core. One that is late with its answers gets 20 s: it counts
+    as dying when it does not work either.
     """
-    deadline = time.monotonic() + DYING_S
-    well_since: float | None = None
-    well: bool | None = None
-    while engine.process.poll() is None and (now := time.monotonic()) < deadline:
-        well = _is_well(engine)
-        well_since = (well_since or now) if well else None
-        if well_since is not None and now - well_since >= WELL_FOR_S:
+    vigil = Vigil(engine)
+    began = time.monotonic()
+    while engine.process.poll() is None:
+        if vigil.look() is not None:
+            return True
+        if vigil.well_for_s() >= WELL_FOR_S:
+            return False
+        waited_s = time.monotonic() - began
+        if waited_s > HANGS_AFTER_S + 2.0 or (waited_s > DEAD_AFTER_S and vigil.health == "unknown"):
             return False
         time.sleep(_POLL_S)
-    return engine.process.poll() is not None or well is False
-
-
-def _is_well(engine: RunningEngine) -> bool | None:
-    """None where it answers, but has no word for it."""
-    try:
-        with EngineClient(engine.root_url, engine.api_key, engine.request.definition.client) as client:
-            return client.is_well()
-    except LabError:
-        return False
+    return True

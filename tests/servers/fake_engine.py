@@ -40,6 +40,7 @@ class Behaviour:
     token_status: int = 503
     token_body: str = '{"error":{"message":"not yet"}}'
     answer_takes_s: float = 0.0
+    health_takes_s: float | None = None  # computing, before /health answers
     served: str | None = None  # another name than it was told
     core_and_worker: bool = False  # a child and a grandchild, as vLLM has
     ignore_sigterm: bool = False  # all of them
@@ -110,6 +111,11 @@ def _handler(behaviour: Behaviour, served: str, began: float) -> type[BaseHTTPRe
         def do_GET(self) -> None:
             if self.path == "/metrics":
                 self.send(200, METRICS, "text/plain")
+            elif self.path == "/health" and behaviour.health_takes_s is not None:
+                until = time.monotonic() + behaviour.health_takes_s
+                while time.monotonic() < until:
+                    pass
+                self.send(200, "")
             elif self.path != "/v1/models":
                 self.send(404, "{}")
             elif reached(behaviour.models_s):
