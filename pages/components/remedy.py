@@ -48,10 +48,11 @@ def launch_remedies(message: Mapping[str, Any], key: str, start: Start | None) -
             _sentence(place, remedies)
             if not remedy.changes:
                 continue
-            if start is not None and _button(_("Start with it"), f"{key}:start:{place}", _("nothing is saved")):
-                _start_with(remedy.changes, start)
-            if _button(_("Into the configs"), f"{key}:draft:{place}", _("as a draft, to be looked at and saved")):
-                _to_draft(remedy.changes)
+            with st.container(horizontal=True, width="content"):
+                if start is not None and _button(_("Start with it"), f"{key}:start:{place}", _("nothing is saved")):
+                    _start_with(remedy.changes, start)
+                if _button(_("Into the configs"), f"{key}:draft:{place}", _("as a draft, to be looked at and saved")):
+                    _to_draft(remedy.changes)
 
 
 def _line() -> Any:
