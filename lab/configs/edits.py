@@ -76,7 +76,7 @@ class EditedText:
         return first
 
     def original(self, edit: Edit) -> Edit:
-        """An edit of the text now as one of the text at first; cutting into new text, it takes all that this replaced."""
+        """An edit of the text now as one of the text at first: where it cuts into new text, all that was replaced."""
         start = self._before(edit.start)
         end = start if edit.end == edit.start else self.origin(edit.end - 1) + self._is_old(edit.end - 1)
         return Edit(start, max(start, end), edit.new)

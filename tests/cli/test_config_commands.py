@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab.cli.app import main
+from lab.configs.pair import read_pair
 from lab.environment import ROOT, read_environment
 from lab.store import get_experiment, open_store
 from tests.factories import seed_finished_experiment
@@ -102,3 +104,125 @@ def test_export_writes_the_files_of_a_measured_arm(configs, finished, tmp_path, 
 def test_export_of_what_is_not_there_is_wrong_input(configs, finished, tmp_path, capsys, experiment, arm):
     assert main(["export", experiment, "--arm", arm, "--to", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+def report(capsys, *arguments, status=0):
+    assert main([*arguments, "--json"]) == status
+    return json.loads(capsys.readouterr().out)
+
+
+def test_each_set_is_a_version_with_its_note_and_can_be_compared_and_restored(configs, capsys):
+    before = (configs / "settings.json").read_bytes()
+    assert report(capsys, "set", "max_num_seqs=64", "--note", "more at once")["version"] == 2
+    assert report(capsys, "set", "max_num_seqs=64")["version"] is None
+    (configs / "settings.json").write_bytes(before.replace(b'"max_num_seqs": 32', b'"max_num_seqs": 8'))
+    listed = report(capsys, "restore")["versions"]
+    assert [(each["version"], each["source"], each["note"]) for each in listed] == [
+        (3, "external", ""),
+        (2, "cli", "more at once"),
+        (1, "external", ""),
+    ]
+    diff = report(capsys, "diff", "1", "2")
+    assert [(each["key"], each["old"], each["new"]) for each in diff["changes"]] == [("decode.max_num_seqs", 32, 64)]
+    assert report(capsys, "diff")["changes"][0]["new"] == 8
+    assert report(capsys, "restore", "1", "--dry-run")["written"] is False
+    assert report(capsys, "restore", "1", "--note", "back")["version"] == 4
+    assert (configs / "settings.json").read_bytes() == before
+    newest = report(capsys, "restore")["versions"][0]
+    assert (newest["source"], newest["note"]) == ("restore", "back")
+
+
+def test_diff_takes_a_folder(configs, capsys):
+    assert main(["set", "max_num_seqs=64"]) == 0
+    capsys.readouterr()
+    diff = report(capsys, "diff", str(ROOT / "configs"), "disk")
+    assert [(each["key"], each["new"]) for each in diff["changes"]] == [("decode.max_num_seqs", 64)]
+    assert main(["diff", "disk", "disk"]) == 0
+    assert capsys.readouterr().out == "No difference.\n"
+
+
+@pytest.mark.parametrize("arguments", [["restore", "99"], ["restore", "nothing"], ["diff", "99"], ["diff", "nothing"]])
+def test_versions_that_are_not_there_are_wrong_input(configs, capsys, arguments):
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_convert_there_and_back_keeps_the_meaning(configs, capsys):
+    before = read_pair(configs)
+    told = report(capsys, "convert", "--dry-run")
+    assert told["form"] == 3 and not told["written"] and read_pair(configs) == before
+    told = report(capsys, "convert")
+    assert told["written"] and read_pair(configs).dialect == 3
+    assert read_pair(configs).knobs() == before.knobs()
+    assert report(capsys, "convert", "--to", "3")["diff"] == ""
+    report(capsys, "convert", "--to", "1")
+    assert read_pair(configs).knobs() == before.knobs()
+    report(capsys, "restore", "1")
+    assert read_pair(configs) == before
+
+
+def test_convert_lists_what_has_no_counterpart(configs, capsys):
+    text = (configs / "settings.json").read_text().replace('"prefill": {', '"prefill": {\n    "batch_size": 8,')
+    (configs / "settings.json").write_text(text)
+    lost = report(capsys, "convert", "--dry-run")["lost"]
+    assert [(each["rule"], each["params"]["key"]) for each in lost] == [
+        ("no-counterpart-removed", "prefill.batch_size")
+    ]
+
+
+PASTED = (
+    "正文 [batching] max_num_seqs 8 max_num_batched_tokens 2048 [decode] temperature 0.3 以上 "
+    "export A_API_KEYsk-你的Key"
+)
+
+
+def test_paste_shows_first_and_writes_only_when_told(configs, tmp_path, capsys):
+    source = tmp_path / "article.txt"
+    source.write_text(PASTED, "utf-8")
+    before = read_pair(configs)
+    told = report(capsys, "paste", str(source))
+    assert [(each["key"], each["value"]) for each in told["understood"]] == [
+        ("batching.max_num_seqs", 8),
+        ("batching.max_num_batched_tokens", 2048),
+        ("decode.temperature", 0.3),
+    ]
+    assert [each["client"] for each in told["other_clients"]] == ["environment"]
+    assert read_pair(configs) == before
+    assert report(capsys, "paste", str(source), "--write")["version"] == 2
+    knobs = read_pair(configs).knobs()
+    assert (knobs["max_num_seqs"], knobs["max_num_batched_tokens"], knobs["temperature"]) == (8, 2048, 0.3)
+    assert main(["paste", str(source)]) == 0
+    assert "Nothing to change." in capsys.readouterr().out
+
+
+def test_paste_reads_stdin_and_says_when_there_is_nothing(configs, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("just words"))
+    assert main(["paste"]) == 0
+    assert "Nothing in the text belongs" in capsys.readouterr().out
+
+
+def test_check_offers_repairs_as_diffs_and_applies_none(configs, capsys):
+    path = configs / "settings.json"
+    path.write_text(path.read_text().replace("0.90", '"0.90"'))
+    before = path.read_bytes()
+    told = report(capsys, "check", str(path), status=2)
+    offer = told["repairs"][0]
+    assert (offer["rule"], offer["line"]) == ("wrong-type", 16) and '+    "gpu_memory_utilization": 0.90,' in offer[
+        "diff"
+    ]
+    assert main(["check", str(path), "--repairs"]) == 2
+    assert '+    "gpu_memory_utilization": 0.90,' in capsys.readouterr().out
+    assert path.read_bytes() == before
+
+
+def test_command_fills_in_placeholders_and_keeps_them_in_the_file(configs, monkeypatch, capsys):
+    path = configs / "settings.json"
+    path.write_text(path.read_text().replace('"max_num_seqs": 32', '"max_num_seqs": "${LAB_T_SEQS}"'))
+    before = path.read_bytes()
+    assert main(["command", "--json"]) == 2
+    assert "variable-unset" in [each["rule"] for each in json.loads(capsys.readouterr().out)["findings"]]
+    monkeypatch.setenv("LAB_T_SEQS", "12")
+    main(["command", "--json"])
+    argv = json.loads(capsys.readouterr().out)["argv"]
+    assert argv[argv.index("--max-num-seqs") + 1] == "12"
+    assert path.read_bytes() == before
