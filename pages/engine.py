@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -23,8 +25,10 @@ from pages.components.context import (
     show_findings,
 )
 from pages.components.effective import effective_table
+from pages.components.engine_choice import engine_select, missing_engine
 from pages.components.i18n import _, word_finding
 from pages.components.launch import failure_text, launch_record, launch_state, live_launch
+from pages.components.launch_steps import steps_line
 from pages.components.log_view import log_view
 from pages.components.markdown import plain_markdown
 from pages.components.memory_forecast import memory_forecast_panel
@@ -33,6 +37,7 @@ from pages.components.remedy import launch_remedies
 from pages.components.runner import RunnerSeen, runner_line, runner_seen, start_runner
 
 EARLIER = 50
+KIND_KEY = "engine:kind"
 
 
 @live(1.0)
@@ -75,7 +80,7 @@ def _buttons(seen: RunnerSeen, launch: LaunchRow | None) -> None:
 def _against_a_start() -> Finding | None:
     """The first error of the two files as they are now; None where nothing forbids a start."""
     try:
-        found = check_launch(short_names(live_pair()))
+        found = (*check_launch(short_names(live_pair()), wanted_kind()), *missing_engine(wanted_kind()))
     except LabError as problem:
         found = problem.findings
     return next((finding for finding in found if finding.severity == "error"), None)
@@ -91,11 +96,19 @@ def _serve() -> None:
     serve_pair(pair, ())
 
 
-def serve_pair(pair: ConfigPair, explicit: tuple[str, ...]) -> None:
-    """Ask for a pair; the same wish is not written twice. No overlay of this host takes `explicit` knobs back."""
+def wanted_kind() -> str:
+    """The kind of engine that is chosen on this page."""
+    return str(st.session_state.get(KIND_KEY) or ENGINE)
+
+
+def serve_pair(pair: ConfigPair, explicit: tuple[str, ...], kind: str | None = None) -> None:
+    """Ask for a pair; the same wish is not written twice. No overlay of this host takes `explicit` knobs back.
+
+    `kind` None is the kind that is chosen on this page.
+    """
     if all(intent.kind != "serve" for intent in open_intents(get_store(), host_name())):
         payload = {
-            "engine": ENGINE,
+            "engine": kind or wanted_kind(),
             "settings_text": pair.settings_text,
             "config_text": pair.config_text,
             "explicit": list(explicit),
@@ -141,11 +154,14 @@ def named_launch() -> LaunchRow | None:
 
 def one_launch(launch: LaunchRow) -> None:
     """Why it failed, the command that ran, what it took, its log."""
+    steps = steps_line(launch)
+    if steps is not None:
+        st.caption(steps)
     failure_text(launch)
     if launch.state == "failed":
         free = live_launch(runner_seen()) is None
         message = (launch.ended or {}).get("message") or {}
-        launch_remedies(message, f"launch-{launch.id}", serve_pair if free else None)
+        launch_remedies(message, f"launch-{launch.id}", partial(serve_pair, kind=launch.engine) if free else None)
     if not launch.argv:
         return  # it failed before there was a command
     names = [_("Effective configuration"), _("Log"), _("Command")]
@@ -165,6 +181,7 @@ header(
     _("The engine that runs now on this host, and those before it. Starts and stops go through the runner."),
 )
 with st.container(border=True):
+    kind = engine_select(KIND_KEY, _("The engine that is started"))
     state()
 launches = list_launches(get_store(), host_name(), EARLIER)
 current = live_launch(runner_seen())
@@ -181,8 +198,8 @@ with attach, errors_as_messages():
     attach_panel()
 st.subheader(_("The command for the live config pair"), anchor=False)
 with errors_as_messages():
-    command_panel(live_pair())
-    memory_forecast_panel(live_pair())
+    command_panel(live_pair(), kind)
+    memory_forecast_panel(live_pair(), kind)
 st.subheader(_("Launches on this host"), anchor=False)
 if launches:
     chosen = earlier(launches)

@@ -72,7 +72,7 @@ def read_catalogue(definition: EngineDefinition, python: Path, run_dir: Path) ->
         catalogue = Catalogue.model_validate(ask(definition, python, flags=True))
     except ValidationError as problem:
         raise error("engine-catalogue-failed", python=str(python), reason=str(problem.errors()[0]["msg"])) from problem
-    _keep(catalogue, _cache_file(definition, python, run_dir))
+    keep_catalogue(catalogue, definition, python, run_dir)
     return catalogue
 
 
@@ -89,7 +89,9 @@ def _cache_file(definition: EngineDefinition, python: Path, run_dir: Path) -> Pa
     return run_dir / "catalogues" / f"{definition.kind}-{place}-{_EDITION}.json"
 
 
-def _keep(catalogue: Catalogue, path: Path) -> None:
+def keep_catalogue(catalogue: Catalogue, definition: EngineDefinition, python: Path, run_dir: Path) -> None:
+    """Make it what `cached_catalogue` gives for this interpreter; readers see the old one or the new one whole."""
+    path = _cache_file(definition, python, run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}.part")
     unfinished.write_text(catalogue.model_dump_json(), "utf-8")

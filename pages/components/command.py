@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pandas as pd
 import streamlit as st
 
-from lab.configs.checks import check_pair
+from lab.configs.checks import check_launch, check_pair
 from lab.configs.pair import ConfigPair, read_pair
 from lab.engine.command import EngineCommand
 from lab.engine.definition import EngineDefinition
@@ -37,7 +37,8 @@ def pair_command(pair: ConfigPair, kind: str = ENGINE) -> PairCommand:
 def command_panel(pair: ConfigPair, kind: str = ENGINE) -> bool:
     """Findings, command and overlays of a pair; True where nothing forbids the launch."""
     built = pair_command(pair, kind)
-    findings = (*check_pair(pair), *built.findings, *outlook(pair, kind).findings)
+    checks = check_pair(pair) if kind == ENGINE else check_launch(pair, kind)
+    findings = (*checks, *built.findings, *outlook(pair, kind).findings)
     show_findings(without_repeats(findings))
     command_lines(pair, built.definition, built.command)
     return not has_errors(findings)
