@@ -25,6 +25,8 @@ def obey(site: Site, keeper: EngineKeeper) -> Wishes:
     shutdown = False
     serve: IntentRow | None = None
     for intent in open_intents(site.store, site.host):
+        if intent.kind == "download":
+            continue  # takes its time: lab.runner.downloads
         _log.info("intent %s: %s by %s", intent.id, intent.kind, intent.person)
         if intent.kind == "stop-experiment":
             _finish_stop(site, intent)

@@ -33,7 +33,7 @@ from lab.store.hosts import (
     save_client_ceiling,
     save_host_facts,
 )
-from lab.store.intents import add_intent, close_intent, get_intent, open_intents
+from lab.store.intents import add_intent, close_intent, get_intent, open_intents, recent_intents, update_intent
 from lab.store.launches import add_launch, expected_start, get_launch, list_launches, unfinished_launches, update_launch
 from lab.store.measurements import list_samples, load_result, save_measurement
 from lab.store.notes import add_note, list_notes, list_tags, set_tags
@@ -124,6 +124,7 @@ __all__ = [
     "open_intents",
     "open_store",
     "queue_experiment",
+    "recent_intents",
     "recover_trials",
     "request_stop",
     "result_document",
@@ -139,6 +140,7 @@ __all__ = [
     "skipped_stages",
     "stored_pair",
     "unfinished_launches",
+    "update_intent",
     "update_launch",
     "verdicts",
 ]

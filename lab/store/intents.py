@@ -70,6 +70,26 @@ def get_intent(store: Store, intent_id: int) -> IntentRow | None:
         return None if found is None else _view(found[0], found[1])
 
 
+def recent_intents(store: Store, host: str, kind: IntentKind, limit: int = 20) -> tuple[IntentRow, ...]:
+    """The newest wishes of one kind, open and closed."""
+    with store.reading() as session:
+        query = (
+            select(Intent, Person.name)
+            .join(Person, Person.id == Intent.person_id)
+            .where(Intent.host == host, Intent.kind == kind)
+            .order_by(Intent.id.desc())
+            .limit(limit)
+        )
+        return tuple(_view(row, name) for row, name in session.execute(query))
+
+
+def update_intent(store: Store, intent_id: int, payload: Mapping[str, Any]) -> bool:
+    """Notes how far a wish is, in place of its payload; False where it was closed meanwhile."""
+    with store.writing() as session:
+        noting = update(Intent).where(Intent.id == intent_id, Intent.closed_at.is_(None)).values(payload=dict(payload))
+        return changed(session, noting) == 1
+
+
 def close_intent(store: Store, intent_id: int, outcome: str) -> bool:
     """Notes how it went; False where somebody closed it before."""
     with store.writing() as session:
