@@ -45,7 +45,7 @@ def _judge(rows: Sequence[Comparable]) -> Verdict | None:
         "low_percent": _shown(float(used[held.argmin()]) * 100),
         "high_percent": _shown(float(used[held.argmax()]) * 100),
         "per_thousand_percent": _shown(float(slope) * 1000 * 100),
-        "off_percent": _shown(off * 100),
+        "off_percent": round(off * 100, 1),
     }
     if off > STRAIGHT_RATIO or slope <= 0:
         return Verdict("cannot-tell-cache", params, said=False)

@@ -50,9 +50,12 @@ def ladder_steps(rows: Iterable[Comparable]) -> tuple[LadderStep, ...]:
 
 
 def judge_tpot(rows: Iterable[Comparable]) -> tuple[Verdict, ...]:
-    """What the time per token does from the shortest to the longest prompt, for each arm where both are known."""
+    """What the time per token does from the shortest to the longest prompt, for each arm where both are known.
+
+    Several requests at a time wait for each other's prompts between two tokens: nothing is said of them.
+    """
     arms: dict[str, list[LadderStep]] = {}
-    for step in ladder_steps(rows):
+    for step in ladder_steps(row for row in rows if row.summary.peak_in_flight <= 1):
         arms.setdefault(step.arm_name, []).append(step)
     return tuple(verdict for steps in arms.values() if (verdict := _tpot_verdict(steps[0], steps[-1])) is not None)
 

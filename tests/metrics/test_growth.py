@@ -123,6 +123,7 @@ def test_prompts_from_a_cache_say_nothing_of_prefill() -> None:
 def test_several_at_a_time_are_no_ladder_of_single_prompts() -> None:
     rows, samples = ladder(ARTICLE, gap_ms=1.0)
     assert codes(rows, samples) == []
+    assert judge_tpot(rows) == ()
 
 
 def test_the_time_per_token_is_told_from_the_shortest_to_the_longest() -> None:
