@@ -20,10 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from lab.engine.command import EngineCommand
-from lab.engine.orphan import end_orphan, launched_members
+from lab.engine.orphan import end_orphan, launched_members, own_members
 from lab.engine.port import port_is_free, port_owner
 from lab.environment import ROOT
 from lab.findings import error
+from lab.host.held_memory import held_by
 from lab.host.process_group import StopProof, end_processes
 from lab.host.process_identity import ProcessIdentity, identity
 
@@ -49,7 +50,8 @@ class EngineProcess:
         self.port = command.port
         self.log_path = log_path
         self.started_ns = time.monotonic_ns()
-        self.ready = False  # set by `wait_ready`
+        self.ready = False
+        self.shared: frozenset[str] = frozenset()
         # a child that died already is a zombie until it is polled, so its start can always be read
         self.identity = identity(popen.pid, even_zombie=True) or ProcessIdentity(popen.pid, 0.0)
         self._popen = popen
@@ -67,6 +69,11 @@ class EngineProcess:
     def poll(self) -> int | None:
         """The exit status of the launched process (negative: the signal), None while it runs; reaps it."""
         return self._popen.poll()
+
+    def became_ready(self) -> None:
+        """It may take its time to end from now on, and is known by what it uses in case it is killed from outside."""
+        self.ready = True
+        self.shared = held_by(member.pid for member in own_members(self.identity, self.pgid)).shared
 
     def close(self) -> None:
         """Reap the process and let the guard go; only after the group is gone."""
@@ -128,7 +135,8 @@ def stop(process: EngineProcess, grace_s: float = STOP_GRACE_S) -> StopProof:
     """End the whole group and what descends from it: SIGTERM, `grace_s` to finish, SIGKILL. Can be called again.
 
     One that was not ready yet has nothing to finish and gets 3 s at most.
-    The proof says that no member is left (zombies are reaped or hold nothing) and whether the port is free.
+    The proof says that no member is left (zombies are reaped or hold nothing), whether the port is free and the memory
+    came back.
     """
     members = launched_members(process.identity, process.pgid)
 
@@ -136,7 +144,7 @@ def stop(process: EngineProcess, grace_s: float = STOP_GRACE_S) -> StopProof:
         process.poll()
         return members()
 
-    proof = end_processes(alive, grace_s if process.ready else min(grace_s, STARTING_GRACE_S))
+    proof = end_processes(alive, grace_s if process.ready else min(grace_s, STARTING_GRACE_S), process.shared)
     if proof.ended:
         process.close()
     return replace(proof, port_free=_wait_for_port(process.port))

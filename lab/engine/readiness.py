@@ -114,7 +114,7 @@ class _Waiting:
             with suppress(asyncio.CancelledError, EngineFailed):
                 await asking
         asking.result()
-        self._process.ready = True
+        self._process.became_ready()
         self._tell(on_phase)
         return ReadyReport((time.monotonic_ns() - self._process.started_ns) / 1e9, dict(self._reader.seen))
 

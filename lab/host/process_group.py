@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 import psutil
 
+from lab.host.held_memory import MemoryProof, held_by, prove_returned
 from lab.host.process_identity import ProcessIdentity, group_members, identity, is_same
 
 How = Literal["exited", "sigterm", "sigkill"]
@@ -25,7 +26,7 @@ _TRACKER_GRACE_S = 3.0
 class StopProof:
     """What ending a group came to: `left` are the pids that still run, `port_free` is None where no port was asked.
 
-    `how` is what it took: nothing ("exited"), SIGTERM, or SIGKILL.
+    `how` is what it took: nothing ("exited"), SIGTERM, or SIGKILL. `memory` is None where members are left.
     """
 
     ended: bool
@@ -33,10 +34,25 @@ class StopProof:
     seconds: float
     left: tuple[int, ...]
     port_free: bool | None = None
+    memory: MemoryProof | None = None
+
+    def as_json(self) -> dict[str, object]:
+        told: dict[str, object] = {"how": self.how, "seconds": round(self.seconds, 2), "left": list(self.left)}
+        if self.port_free is not None:
+            told["port_free"] = self.port_free
+        if self.memory is not None:
+            told["memory"] = asdict(self.memory)
+        return told
 
 
-def end_processes(members: Callable[[], tuple[ProcessIdentity, ...]], grace_s: float) -> StopProof:
-    """End all that `members` gives, asked anew each time: SIGTERM, `grace_s` to follow it, SIGKILL, 10 s to die."""
+def end_processes(
+    members: Callable[[], tuple[ProcessIdentity, ...]], grace_s: float, shared: Iterable[str] = ()
+) -> StopProof:
+    """End all that `members` gives, asked anew each time: SIGTERM, `grace_s` to follow it, SIGKILL, 10 s to die.
+
+    Then their memory must have come back; `shared` are files in shared memory that they were seen to use earlier.
+    """
+    held = held_by(member.pid for member in members()).and_shared(shared)
     began = time.monotonic()
     how: How = "exited"
     if members():
@@ -46,7 +62,8 @@ def end_processes(members: Callable[[], tuple[ProcessIdentity, ...]], grace_s: f
             how = "sigkill"
             _kill_until_gone(members)
     left = tuple(member.pid for member in members())
-    return StopProof(not left, how, time.monotonic() - began, left)
+    seconds = time.monotonic() - began
+    return StopProof(not left, how, seconds, left, memory=None if left else prove_returned(held))
 
 
 def group_identities(pgid: int) -> tuple[ProcessIdentity, ...]:

@@ -227,7 +227,7 @@ class EngineKeeper:
 
 
 def _ending(proof: StopProof, problem: TrialFailed | None) -> dict[str, object]:
-    ending: dict[str, object] = {"how": proof.how, "seconds": round(proof.seconds, 2), "left": list(proof.left)}
+    ending = proof.as_json()
     if problem is not None:
         ending |= {"message": problem.message, "log_tail": problem.log_tail}
     return ending

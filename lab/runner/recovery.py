@@ -39,5 +39,4 @@ def _end_left_behind(site: Site, launch: LaunchRow) -> None:
     _log.info("launch %s was left behind: %s", launch.id, proof)
     if not proof.ended:
         raise error("engine-not-gone", pids=", ".join(str(pid) for pid in proof.left))
-    ending: dict[str, object] = {"how": proof.how, "seconds": round(proof.seconds, 2), "left": []}
-    update_launch(site.store, launch.id, state="stopped", ended=ending)
+    update_launch(site.store, launch.id, state="stopped", ended=proof.as_json())
