@@ -28,6 +28,7 @@ from pages.components.effective import effective_table
 from pages.components.engine_choice import engine_select, missing_engine
 from pages.components.i18n import _, word_finding
 from pages.components.launch import failure_text, launch_record, launch_state, live_launch
+from pages.components.launch_choice import launch_choice
 from pages.components.launch_steps import steps_line
 from pages.components.log_view import log_view
 from pages.components.markdown import plain_markdown
@@ -183,6 +184,8 @@ header(
 with st.container(border=True):
     kind = engine_select(KIND_KEY, _("The engine that is started"))
     state()
+with errors_as_messages():
+    launch_choice(live_pair(), kind)
 launches = list_launches(get_store(), host_name(), EARLIER)
 current = live_launch(runner_seen())
 if current is None and launches and launches[0].state == "failed":

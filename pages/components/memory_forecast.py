@@ -18,7 +18,7 @@ from pages.components.command import ENGINE, pair_command
 from pages.components.context import show_findings
 from pages.components.i18n import _, word_finding
 from pages.components.outlook import host_launches, outlook
-from pages.components.status import MISSING, byte_size, count, number, percent
+from pages.components.status import MISSING, byte_size, count, number, parameters_text, percent
 
 # parts of the bar, each a colour that reads on light and dark ground
 _COLOURS = {"others": "#8a8f98", "weights": "#2f6fbb", "overhead": "#c98a1b", "kv": "#2e8b57", "rest": "transparent"}
@@ -124,16 +124,7 @@ def _weights(found: MemoryForecast, facts: ModelFacts) -> str:
     size = byte_size(found.weights_bytes)
     if facts.parameters is None:
         return size
-    return f"{size} ({parameters_text(facts.parameters)})"
-
-
-def parameters_text(parameters: int | None) -> str:
-    """8.03 B as people say it."""
-    if parameters is None:
-        return MISSING
-    if parameters >= 10**9:
-        return _("{n} billion parameters").format(n=f"{parameters / 10**9:.3g}")
-    return _("{n} million parameters").format(n=f"{parameters / 10**6:.3g}")
+    return _("{size} ({n} parameters)").format(size=size, n=parameters_text(facts.parameters))
 
 
 def _per_token(found: MemoryForecast) -> str:

@@ -145,6 +145,13 @@ def byte_size(value: float | None) -> str:
     return number(value, 1, "TiB")
 
 
+def parameters_text(parameters: int | None) -> str:
+    """As models are named after it: 8.03 B, 135 M."""
+    if parameters is None:
+        return MISSING
+    return f"{parameters / 1e9:.3g} B" if parameters >= 10**9 else f"{parameters / 1e6:.3g} M"
+
+
 def duration(seconds: float | None) -> str:
     """The two largest units that matter: "42 s", "3 min 05 s", "2 h 10 min"."""
     if seconds is None or not math.isfinite(seconds):
