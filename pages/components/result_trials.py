@@ -11,6 +11,7 @@ from lab.store import ExperimentView, TrialRow, skipped_stages
 from pages.components.frame import link_to
 from pages.components.i18n import _, word
 from pages.components.markdown import plain_markdown
+from pages.components.own_words import own_words
 from pages.components.progress import current_trial, done_ratio, progress_text, trial_text
 from pages.components.remedy import trial_remedies
 from pages.components.result_table import stage_text
@@ -30,7 +31,7 @@ def failed_trials(view: ExperimentView) -> None:
         return
     st.subheader(_("Failed trials"), anchor=False)
     for trial in failed:
-        name = _("{arm}, repeat {n}").format(arm=trial.arm_name, n=trial.block)
+        name = _("{arm}, repeat {n}").format(arm=own_words(trial.arm_name), n=trial.block)
         with st.container(border=True):
             st.markdown(f":red-badge[:material/error: {failure_word(trial.failure)}] **{plain_markdown(name)}**")
             st.markdown(plain_markdown(trial_reason(trial)))
@@ -47,7 +48,8 @@ def skipped_lines(trials: Sequence[TrialRow]) -> None:
     for trial, mark in skipped_stages(trials):
         kind, value = mark.params.get("stage_kind"), mark.params.get("stage_value")
         stage = stage_text(Stage.model_validate({"kind": kind, "value": value}))
-        name = f"{trial.arm_name}, {stage}" if stage else trial.arm_name
+        arm = own_words(trial.arm_name)
+        name = f"{arm}, {stage}" if stage else arm
         lines[f"**{plain_markdown(name)}**: {plain_markdown(word(mark.code, dict(mark.params)))}"] = None
     if lines:
         st.subheader(_("Not applicable"), anchor=False)
