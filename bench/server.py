@@ -49,10 +49,6 @@ class KnownServer:
         span_s = (last.max() - arrived.min()) / 1e9
         return Truth(float(p50), float(p95), int(tokens.sum()), float(tokens.sum() / span_s), len(log))
 
-    def written(self) -> int:
-        """All tokens so far."""
-        return sum(tokens for *_, tokens in self._stats()["log"])
-
     def _stats(self) -> dict[str, Any]:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"{self.root}/stats", timeout=30) as answer:
