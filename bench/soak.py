@@ -27,7 +27,7 @@ from lab.environment import ROOT
 LIMIT_MB = 500.0
 ALL_TOKENS = 27_000_000
 """Ten minutes at 45,000 a second: what the memory is bounded for."""
-SMALL_S = 0.5
+SMALL_S = 3.0
 FIRST_MS, GAP_MS, TOKENS = 200.0, 20.0, 100
 POLL_S = 0.5
 ROLES = {"lab.load": "loader", "lab.load.decoder": "decoder", "lab": "caller"}
