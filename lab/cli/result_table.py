@@ -25,6 +25,7 @@ def result_text(view: ExperimentView) -> str:
     if view.measurements:
         parts.append(table(HEADINGS, [_cells(each) for each in view.measurements]))
     parts.extend(_trial_line(each) for each in view.trials if each.state != "done")
+    parts.extend(_skipped_lines(view))
     parts.extend(_verdict_lines(view))
     return "\n\n".join(parts)
 
@@ -66,6 +67,21 @@ def _remedy_line(remedy: Remedy) -> str:
     sentence = word(remedy.code, remedy.params)
     values = " ".join(f"{knob}={value}" for knob, value in remedy.changes.items() if value is not None)
     return f"{sentence}  [python -m lab set {values}]" if values else sentence
+
+
+def _skipped_lines(view: ExperimentView) -> list[str]:
+    """What was left out because the target takes no requests of that length."""
+    from lab.store import skipped_stages
+
+    return [
+        f"trial {trial.position + 1} ({trial.arm_name}, repeat {trial.block}), "
+        f"{_stage(mark.params.get('stage_kind'), mark.params.get('stage_value'))}: {word(mark.code, mark.params)}"
+        for trial, mark in skipped_stages(view.trials)
+    ]
+
+
+def _stage(kind: object, value: object) -> str:
+    return f"{kind} {value:g}" if isinstance(value, int | float) else "its only stage"
 
 
 def _verdict_lines(view: ExperimentView) -> list[str]:

@@ -69,6 +69,15 @@ def test_the_page_tells_the_standstill_and_the_wait(number: int, open_page: Open
     assert "ttft_p95_ms" not in arms
 
 
+def test_a_measurement_shows_its_own_course(store: Store, number: int, open_page: OpenPage) -> None:
+    app = fine(open_page("results", experiment=number))
+    first = get_experiment(store, number).measurements[0]
+    app.session_state["results:measurement"] = first.id
+    said = texts(fine(app.run()))
+    assert "Mean TTFT of long prompts" in [metric.label for metric in app.metric]
+    assert "**Steady answers while long prompts are read**" in said
+
+
 def test_the_document_has_both_kinds_and_both_verdicts(store: Store, number: int) -> None:
     document = result_document(get_experiment(store, number))
     assert [row["interference"]["intruders"] for row in document["rows"]] == [1, 1, 1, 1]

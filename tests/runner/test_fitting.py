@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lab.cli.result_table import result_text
 from lab.configs.experiment_file import read_experiment
 from lab.configs.pair import read_pair
 from lab.plan import plan_trials
@@ -51,6 +52,7 @@ def test_a_length_beyond_the_context_that_the_server_names_is_left_out(lab: Lab,
     assert (mark.code, mark.params["limit"], mark.params["prompt_tokens"]) == ("stage-too-long", 256, 200)
     assert "stage-too-long" not in [each.code for each in view.measurements[0].marks]
     assert max(len(each["prompt"].split()) for each in server.stats()) == 32
+    assert "prompt_tokens 200: Not measured, because it does not fit" in result_text(view)
 
 
 def test_near_the_limit_one_request_of_full_size_decides(lab: Lab, start_stub) -> None:
