@@ -10,26 +10,21 @@ import streamlit as st
 from lab.store import LaunchRow, get_launch, list_launches
 from pages.components.context import get_store, host_name
 from pages.components.i18n import N_, _, word
+from pages.components.launch_steps import phase_text, start_bar
 from pages.components.runner import RunnerSeen
-from pages.components.status import MISSING, age_s, duration, failure_word, local_time, number, state_badge, state_word
+from pages.components.status import (
+    MISSING,
+    age_s,
+    byte_size,
+    duration,
+    failure_word,
+    local_time,
+    number,
+    state_badge,
+    state_word,
+)
 
 LIVE_STATES = ("starting", "ready", "busy", "stopping")
-_PHASES = {
-    "launching": N_("process started"),
-    "importing": N_("importing"),
-    "configuring": N_("reading the model's configuration"),
-    "starting-workers": N_("starting workers"),
-    "loading-weights": N_("loading weights"),
-    "first-run": N_("first run of the model"),
-    "compiling": N_("compiling"),
-    "profiling-memory": N_("measuring memory for the KV cache"),
-    "capturing-graphs": N_("capturing CUDA graphs"),
-    "warming-up": N_("warming up"),
-    "opening-port": N_("opening the port"),
-    "listening": N_("port open"),
-    "models": N_("waiting for the model"),
-    "first-token": N_("waiting for the first token"),
-}
 _ENDS = {
     "exited": N_("ended by itself"),
     "sigterm": N_("ended when asked"),
@@ -69,23 +64,12 @@ def launch_state(launch: LaunchRow | None) -> None:
         parts.append(f"`http://127.0.0.1:{launch.port}/v1`")
     st.markdown(" ".join(parts))
     if launch.state == "starting":
-        st.caption(phase_text(launch))
+        start_bar(launch)
         if launch.last_line:
             st.code(launch.last_line, language=None, wrap_lines=True)
     elif launch.ready_s is not None:
         up = duration(age_s(launch.started_at))
         st.caption(_("ready after {seconds}, up for {up}").format(seconds=duration(launch.ready_s), up=up))
-
-
-def phase_text(launch: LaunchRow) -> str:
-    """What a starting engine is at, and for how long it has been starting."""
-    since = _("for {duration}").format(duration=duration(age_s(launch.started_at)))
-    return f"{phase_word(launch.phase)} · {since}" if launch.phase else since
-
-
-def phase_word(phase: str) -> str:
-    """A phase of the start in words; an unknown one as the engine's definition names it."""
-    return _(_PHASES[phase]) if phase in _PHASES else phase
 
 
 def failure_text(launch: LaunchRow) -> None:
@@ -123,4 +107,16 @@ def end_text(ended: Mapping[str, Any] | None) -> str:
         return MISSING
     text = _(_ENDS[how]) if how in _ENDS else str(how)
     left = (ended or {}).get("left")
-    return _("{how}; processes left: {left}").format(how=text, left=left) if left else text
+    if left:
+        return _("{how}; processes left: {left}").format(how=text, left=left)
+    return f"{text}; {memory}" if (memory := _memory_text((ended or {}).get("memory"))) else text
+
+
+def _memory_text(memory: Mapping[str, Any] | None) -> str | None:
+    """Whether the memory that it held came back; None where it held none or nobody looked."""
+    if not memory:
+        return None
+    if memory.get("gpu_pids") or memory.get("left_bytes"):
+        return _("memory not returned")
+    held = memory.get("gpu_bytes") or memory.get("host_bytes")
+    return _("{size} of memory returned").format(size=byte_size(held)) if held else None

@@ -12,8 +12,11 @@ from lab.store import ExperimentRow, ExperimentView, TrialRow, get_experiment, l
 from pages.components.context import get_store, host_name, person
 from pages.components.frame import link_to
 from pages.components.i18n import _, ngettext
+from pages.components.launch import live_launch
+from pages.components.launch_steps import start_bar
 from pages.components.markdown import escaped
 from pages.components.own_words import own_words
+from pages.components.runner import runner_seen
 from pages.components.status import count, duration, state_badge, state_word
 from pages.components.time_left import seconds_left
 
@@ -38,6 +41,9 @@ def running_experiment(row: ExperimentRow) -> None:
     trial = current_trial(view)
     if trial is not None:
         st.caption(escaped(trial_text(trial)))
+        launch = live_launch(runner_seen()) if trial.state == "starting" else None
+        if launch is not None and launch.state == "starting":
+            start_bar(launch)
     link_to("results", _("Results so far"), experiment=row.id)
 
 
