@@ -71,7 +71,7 @@ def test_two_processes_share_slots_and_requests_and_begin_together(timed_server,
     assert len(server.stats()["log"]) == 44
     summary = summarise(result, slo=Slo(), workload=Workload(kind="closed", requests=41))
     assert summary.peak_in_flight == 5
-    assert max(sorted(record.t0_ms for record in measured)[:5]) < 40  # all slots of both at one moment
+    assert max(sorted(record.t0_ms for record in measured)[:5]) < 250  # all slots of both at one moment
     assert min(record.t0_ms for record in measured) >= 0
     assert len(result.client.processes) == 2
     assert result.client.cpu_s == pytest.approx(sum(each.cpu_s for each in result.client.processes), abs=0.2)
