@@ -207,6 +207,8 @@ class EngineDefinition(_Part):
     installed: Installed
     catalogue: CatalogueSource | None = None
     command: list[str]
+    # its own configuration file as YAML, flag by flag, which an export writes; None where it reads none
+    config_file: str | None = None
     # the engine is given one file of the model's folder, which this pattern finds
     model_file: str | None = None
     # the name that requests carry, made of the same parts as the command

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +62,29 @@ def engine_version(definition: EngineDefinition, python: Path) -> EngineVersion 
     if definition.installed.program is not None:
         program = find_program(definition, python)
         return EngineVersion(program, None) if program else None
+    if python.absolute() == Path(sys.executable).absolute():
+        return _in_this_environment(definition)
     answer = ask(definition, python, flags=False)
     if not answer.get("version"):
         return None
     return EngineVersion(answer["distribution"], answer["version"], answer.get("lacking"))
+
+
+def _in_this_environment(definition: EngineDefinition) -> EngineVersion | None:
+    """The same without starting an interpreter: pages ask for all engines at once."""
+    needed = definition.installed
+    for name in needed.distributions:
+        with suppress(PackageNotFoundError):
+            found = version(name)
+            return EngineVersion(name, found, None if _is_there(needed.module) else needed.module)
+    return None
+
+
+def _is_there(module: str | None) -> bool:
+    try:
+        return module is None or find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def check_installed(definition: EngineDefinition, python: Path) -> tuple[Finding, ...]:

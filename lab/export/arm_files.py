@@ -13,7 +13,7 @@ from lab.configs.secrets import is_literal_secret, masked
 from lab.engine.definition import EngineDefinition
 from lab.export.engine_side import EngineSide
 from lab.export.launch_text import launch_text
-from lab.export.vllm_yaml import YAML_FILE, vllm_yaml
+from lab.export.vllm_yaml import vllm_yaml
 from lab.findings import error
 from lab.plan import arm_pair
 from lab.records.plan import Arm, Experiment
@@ -45,8 +45,8 @@ def export_arm(
     files = [ExportFile(SETTINGS_FILE, pair.settings_text), ExportFile(CONFIG_FILE, pair.config_text)]
     if arm.target == "engine" and definition is not None:
         side = EngineSide.of(experiment, arm, pair, definition, effective)
-        if definition.kind == "vllm":
-            files.append(ExportFile(YAML_FILE, vllm_yaml(side)))
+        if definition.config_file is not None:
+            files.append(ExportFile(definition.config_file, vllm_yaml(side)))
         files.append(ExportFile(LAUNCH_FILE, launch_text(side)))
     return tuple(files)
 

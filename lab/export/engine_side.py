@@ -10,7 +10,9 @@ from typing import Any
 from lab.configs.knobs import knob_table
 from lab.configs.pair import ConfigPair
 from lab.engine.definition import EngineDefinition
+from lab.engine.flags import to_flags
 from lab.engine.overlays import Overlay, apply_overlays
+from lab.engine.request_fields import request_fields
 from lab.records.plan import Arm, Experiment
 from lab.records.workload import Scalar
 
@@ -23,7 +25,9 @@ class EngineSide:
     """`flags` maps the engine's flag (without dashes in front) to its value, in the order of the knob table.
 
     `overlays` are the values that a host without a GPU needs otherwise; `resolved` are knobs that the engine took with
-    another value than asked, without an overlay being the reason.
+    another value than asked, without an overlay being the reason. `command` is the engine's own command with the
+    arm's values, `left_out` what of them it has no option for, `request_fields` what each request carries beside the
+    prompt where that is another thing than the two files say.
     """
 
     experiment: str
@@ -40,6 +44,11 @@ class EngineSide:
     overlays: tuple[Overlay, ...]
     measured_on_cpu: bool
     resolved: Mapping[str, tuple[Scalar, Scalar]]
+    config_file: str | None
+    install: str
+    command: tuple[str, ...]
+    left_out: tuple[str, ...]
+    request_fields: Mapping[str, Scalar]
 
     @classmethod
     def of(
@@ -55,6 +64,7 @@ class EngineSide:
         changed = {overlay.knob for overlay in overlays}
         named = str(knobs.get("model", ""))
         model = str(seen.get("model") or named)
+        written = to_flags(definition, knobs, frozenset(), None)
         host = pair.knobs().get("host", LOOPBACK)
         return cls(
             experiment=experiment.name,
@@ -71,7 +81,26 @@ class EngineSide:
             overlays=overlays,
             measured_on_cpu=seen.get("device") == "cpu",
             resolved=_resolved(knobs, seen, changed),
+            config_file=definition.config_file,
+            install=definition.installed.hint,
+            command=(*_command(definition, model, named, _port(knobs.get("port"))), *written.arguments),
+            left_out=tuple(
+                str(each.params["knob"]) for each in written.findings if each.severity == "warning" and each.params
+            ),
+            request_fields=request_fields(definition, pair) if definition.request.fields else {},
         )
+
+
+def _command(definition: EngineDefinition, model: str, named: str, port: int) -> tuple[str, ...]:
+    """The engine's command as it is started by hand: with the interpreter or program that is on the path there."""
+    places = {
+        "python": "python",
+        "program": definition.installed.program or "",
+        "model": model,
+        "served_name": _served_name(named, model) or named,
+        "port": str(port),
+    }
+    return tuple(part.format_map(places) for part in definition.command)
 
 
 def flag_name(definition: EngineDefinition, knob: str) -> str:

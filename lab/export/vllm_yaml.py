@@ -12,13 +12,11 @@ from lab.export.engine_side import EngineSide
 from lab.export.text import one_line, plain
 from lab.records.workload import Scalar
 
-YAML_FILE = "vllm.yaml"
-
 
 def vllm_yaml(side: EngineSide) -> str:
     lines = [
         f"# {side.label} configuration of the arm “{one_line(side.arm)}”, experiment “{one_line(side.experiment)}”.",
-        f"# Start it: vllm serve --config {YAML_FILE}",
+        f"# Start it: vllm serve --config {side.config_file}",
         *_notes(side),
         f"model: {_yaml(side.model)}",
     ]

@@ -123,7 +123,7 @@ def _table(found: Sequence[Option], values: Mapping[str, Scalar]) -> Option | No
 
 
 def _type(option: Option) -> str:
-    return _("choice") if option.flag.choices else option.flag.type.strip("_")
+    return _("choice") if option.flag.choices else option.knob.kind
 
 
 def _default(option: Option) -> str:

@@ -117,3 +117,28 @@ def test_writing_never_replaces_another_text(tmp_path):
 def test_names_stay_inside_the_folder(tmp_path, name):
     with pytest.raises(LabError):
         write_export((ExportFile(name, "x"),), tmp_path)
+
+
+def test_another_engine_is_started_by_its_own_command_in_its_own_words():
+    pair = read_pair(ROOT / "configs")
+    arms = [{"name": "a", "engine": "sglang", "set": {"max_num_seqs": 8, "enable_prefix_caching": False}}]
+    definition = load_definition("sglang", ROOT / "configs")
+    files = {
+        file.name: file.text for file in export_arm(experiment_from_parts("E", arms=arms, pair=pair), "a", definition)
+    }
+    assert set(files) == {"settings.json", "config.toml", "launch.txt"}
+    line = next(each for each in files["launch.txt"].split("\n") if each.startswith("python -m sglang.launch_server"))
+    assert {"--max-running-requests", "8", "--disable-radix-cache"} <= set(shlex.split(line))
+    assert "pip install 'sglang[all]'" in files["launch.txt"]
+
+
+def test_what_an_engine_takes_with_each_request_is_told():
+    pair = read_pair(ROOT / "configs")
+    arms = [{"name": "off", "engine": "transformers", "set": {"use_cache": False, "temperature": 0}}]
+    definition = load_definition("transformers", ROOT / "configs")
+    experiment = experiment_from_parts("E", arms=arms, pair=pair)
+    launch = next(file.text for file in export_arm(experiment, "off", definition) if file.name == "launch.txt")
+    carried = next(line for line in launch.split("\n") if line.startswith("# Each request"))
+    fields = json.loads(carried.partition(": ")[2])
+    assert json.loads(fields["generation_config"])["use_cache"] is False
+    assert "max_num_seqs" in next(line for line in launch.split("\n") if "left out" in line)
