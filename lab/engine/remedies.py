@@ -51,6 +51,7 @@ class Rule(BaseModel):
     source: str | None = Field(default=None, alias="from")
     within: str | None = None
     unless: tuple[Scalar, ...] = ()
+    idle_with: str | None = Field(default=None, alias="idle-with")
     then: bool = False
 
 
@@ -98,6 +99,8 @@ def _remedy(advice: Finding, current: Mapping[str, Scalar | None], before: Seque
     rule = remedy_rules().get(advice.code)
     if rule is None:
         return Remedy(advice.code, advice.params)
+    if rule.idle_with is not None and current.get(rule.idle_with) is not None:
+        return None
     knob = _knob(rule.knob, advice.params)
     was = current.get(knob)
     if was in rule.unless and type(was) in {type(each) for each in rule.unless}:

@@ -10,12 +10,10 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import httpx
 import httpx2  # what the openai package speaks HTTP with
-import openai
-from openai.types.chat import ChatCompletionMessageParam
 
 from lab.load.address import Route, find_route, read_address
 from lab.load.answer import Answer
@@ -25,6 +23,9 @@ from lab.load.probe import classify_transport, httpx_proxy
 from lab.records.request import RequestRecord
 from lab.records.states import RequestFailure
 from lab.records.workload import Scalar
+
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletionMessageParam
 
 Message = Mapping[str, str]
 _SENT = "http11.send_request_headers.started"
@@ -106,6 +107,8 @@ class ChatCall:
 
     def _stream(self, http_client: httpx2.Client) -> Generator[Piece, None, bool]:
         """One request; gives True where it is to be sent again without a field that the server refused."""
+        import openai  # a second of work, which no page should wait for before somebody asks
+
         self._clock.restart()
         answer, ending = Answer(), _Ending()
         try:
@@ -124,6 +127,8 @@ class ChatCall:
         return self._refused_usage()
 
     def _request(self, http_client: httpx2.Client) -> Any:
+        import openai
+
         client = openai.OpenAI(
             base_url=self._target.base_url,
             api_key=self._key or _NO_KEY,

@@ -100,6 +100,11 @@ def test_a_context_too_long_is_cut_to_what_fits_or_the_cache_made_larger(vllm: E
     ]
 
 
+def test_a_cache_of_a_set_size_is_not_cured_by_more_memory(vllm: EngineDefinition) -> None:
+    found = remedies(vllm, TOO_LONG, ARTICLE | {"max_model_len": 131072, "num_gpu_blocks_override": 64})
+    assert [dict(remedy.changes) for remedy in found] == [{"max_model_len": 86432}]
+
+
 def test_a_remedy_that_is_in_place_already_is_not_given_again(vllm: EngineDefinition) -> None:
     found = remedies(vllm, TOO_LONG, {"max_model_len": 131072, "gpu_memory_utilization": 0.95, "kv_cache_dtype": "fp8"})
     assert [dict(remedy.changes) for remedy in found] == [{"max_model_len": 86432}]

@@ -32,6 +32,12 @@ def answered(answer: Answer, **options: float) -> tuple[list[Piece], RequestReco
     return pieces, talk.record
 
 
+def assert_about(value: float | None, truth_ms: float) -> None:
+    """What was scripted, or later by what a busy host adds; never by another part of the stream."""
+    assert value is not None
+    assert truth_ms - 20 <= value <= truth_ms + 90
+
+
 def test_the_clock_starts_at_the_request_and_stops_at_the_first_token() -> None:
     pieces, record = answered(
         stream((50, ROLE), (300, content("Hi")), (350, content(" you")), (400, content("!")), (400, STOP),
@@ -39,8 +45,8 @@ def test_the_clock_starts_at_the_request_and_stops_at_the_first_token() -> None:
     )  # fmt: skip
     assert "".join(piece.text for piece in pieces) == "Hi you!"
     assert record.failure is None
-    assert record.ttft_ms == pytest.approx(300, abs=20)
-    assert record.tpot_ms == pytest.approx(50, abs=10)  # (400 - 300) / (3 - 1)
+    assert_about(record.ttft_ms, 300)
+    assert_about(record.tpot_ms, 50)  # (400 - 300) / (3 - 1)
     assert (record.prompt_tokens, record.completion_tokens, record.finish_reason) == (5, 3, "stop")
 
 
@@ -49,9 +55,9 @@ def test_thinking_is_an_aside_and_stops_the_clock() -> None:
         stream((100, reasoning("let me see")), (300, content("42")), (300, LENGTH), (300, usage(5, 9)), (300, DONE))
     )
     assert [(piece.kind, piece.text) for piece in pieces] == [("aside", "let me see"), ("answer", "42")]
-    assert record.ttft_ms == pytest.approx(100, abs=20)
-    assert record.first_answer_ms == pytest.approx(300, abs=20)
-    assert record.tpot_ms == pytest.approx(200 / 8, abs=3)
+    assert_about(record.ttft_ms, 100)
+    assert_about(record.first_answer_ms, 300)
+    assert_about(record.tpot_ms, 200 / 8)
 
 
 def test_tokens_come_from_usage_never_from_chunks() -> None:
