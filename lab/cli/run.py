@@ -11,7 +11,7 @@ import click
 from lab.cli.result_table import result_text
 from lab.cli.store_access import json_option, open_database, system_user
 from lab.environment import Environment, read_environment
-from lab.findings import LabError, error
+from lab.findings import Finding, LabError, error
 from lab.messages import word_finding
 
 if TYPE_CHECKING:
@@ -65,7 +65,19 @@ def _read(file: Path, env: Environment) -> Experiment:
     for finding in findings:
         if finding.severity == "warning":
             click.echo(word_finding(finding), err=True)
+    for finding in _ahead(experiment, env):
+        click.echo(word_finding(finding), err=True)
     return experiment
+
+
+def _ahead(experiment: Experiment, env: Environment) -> tuple[Finding, ...]:
+    """What engine, model and host will make of the arms: one that cannot start fails alone, so nothing is refused."""
+    from lab.engine.pair_command import check_arms
+    from lab.engine.preflight import look_ahead_arms
+    from lab.host.facts import host_facts
+
+    host = host_facts()
+    return (*check_arms(experiment, env, host.kind), *look_ahead_arms(experiment, env, host))
 
 
 def _find(file: Path, env: Environment) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lab.configs.checks import placed_at_knob, sound_knobs
 from lab.configs.pair import ConfigPair
@@ -22,7 +22,7 @@ from lab.findings import Finding, LabError, Param
 from lab.host.facts import HostFacts
 from lab.messages import word
 from lab.plan import arm_pair
-from lab.records.plan import Experiment
+from lab.records.plan import Arm, Experiment
 from lab.records.workload import Scalar, Workload
 
 _LONGER_ALLOWED = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
@@ -78,25 +78,33 @@ def look_ahead(
 
 
 def look_ahead_arms(experiment: Experiment, env: Environment, host: HostFacts) -> tuple[Finding, ...]:
-    """The same for every arm of an experiment that runs on an engine of this host; each finding names its arm.
+    """The same for the arms of an experiment that run on an engine of this host, memory included.
 
-    Advice is left out. What holds for all arms is told once for each.
+    What holds for all of them is told once, anything else with its arm's name. Advice is left out.
     """
-    found: list[Finding] = []
+    told: dict[str, tuple[Finding, ...]] = {}
     for arm in experiment.arms:
-        if arm.target != "engine" or arm.engine is None:
-            continue
-        try:
-            definition, pair = load_definition(arm.engine, env.config_dir), arm_pair(experiment, arm)
-        except LabError:
-            continue  # told by the checks of the file
-        ahead = look_ahead(pair, definition, env, host, explicit=frozenset(arm.set), workload=experiment.workload)
-        memory = ahead.forecast.findings if ahead.forecast is not None else ()
-        for finding in (*ahead.findings, *memory):
-            if finding.severity != "advice":
-                params = {"arm": arm.name, "rule": finding.code, "reason": word(finding.code, finding.params)}
-                found.append(Finding("arm-rule", finding.severity, params))
-    return tuple(found)
+        if arm.target == "engine" and arm.engine is not None:
+            told[arm.name] = _of_one_arm(experiment, arm, env, host)
+    common = [each for each in next(iter(told.values()), ()) if all(each in found for found in told.values())]
+    single = [
+        Finding("arm-rule", each.severity, {"arm": name, "rule": each.code, "reason": word(each.code, each.params)})
+        for name, found in told.items()
+        for each in found
+        if each not in common
+    ]
+    return (*common, *single)
+
+
+def _of_one_arm(experiment: Experiment, arm: Arm, env: Environment, host: HostFacts) -> tuple[Finding, ...]:
+    try:
+        definition, pair = load_definition(str(arm.engine), env.config_dir), arm_pair(experiment, arm)
+    except LabError:
+        return ()  # told by the checks of the file
+    ahead = look_ahead(pair, definition, env, host, explicit=frozenset(arm.set), workload=experiment.workload)
+    memory = ahead.forecast.findings if ahead.forecast is not None else ()
+    found = (replace(each, file=None, line=None, column=None) for each in (*ahead.findings, *memory))
+    return tuple(each for each in found if each.severity != "advice")
 
 
 def _of_the_files(

@@ -17,7 +17,9 @@ from pages.components.frame import link_to
 from pages.components.i18n import _, ngettext, word_finding
 from pages.components.knob_field import spelled
 from pages.components.markdown import plain_markdown
+from pages.components.outlook import arm_findings
 from pages.components.own_words import own_words
+from pages.components.pair_panel import finding_lines
 from pages.components.queueing import queue_once
 from pages.components.runner import start_runner
 from pages.components.status import duration, target_word
@@ -47,6 +49,7 @@ def preview(store: Store, experiment: Experiment) -> None:
     """Size, workload and time in two lines."""
     st.markdown(f"**{plain_markdown(size_sentence(experiment))}**")
     st.caption(plain_markdown(f"{workload_sentence(experiment.workload)} · {time_sentence(store, experiment)}"))
+    finding_lines(arm_findings(experiment))
 
 
 def size_sentence(experiment: Experiment) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from lab.configs.pair import ConfigPair
 from lab.engine.definition import load_definition
-from lab.engine.preflight import Outlook, look_ahead
+from lab.engine.preflight import Outlook, look_ahead, look_ahead_arms
+from lab.findings import Finding
 from lab.host.facts import HostFacts
 from lab.host.occupants import without_group
+from lab.records.plan import Experiment
 from lab.store import LaunchRow, list_launches
 from pages.components.context import environment, get_store, host_name
 from pages.components.host import current_facts
@@ -20,6 +24,16 @@ def outlook(pair: ConfigPair, kind: str = ENGINE) -> Outlook:
     """Model, rules and memory of a launch of this pair. Raises `LabError` where the engine is not defined."""
     env = environment()
     return look_ahead(pair, load_definition(kind, env.config_dir), env, host_for_a_launch())
+
+
+def arm_findings(experiment: Experiment) -> tuple[Finding, ...]:
+    """What model and host make of the arms of an experiment; an arm that cannot start fails alone."""
+    return _of_arms(experiment.model_dump_json())
+
+
+@st.cache_data(ttl=30, show_spinner=False)
+def _of_arms(experiment: str) -> tuple[Finding, ...]:
+    return look_ahead_arms(Experiment.model_validate_json(experiment), environment(), host_for_a_launch())
 
 
 def host_for_a_launch() -> HostFacts:

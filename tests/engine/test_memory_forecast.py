@@ -103,6 +103,24 @@ def test_the_default_model_holds_what_vllm_reported_on_a_cpu(smol_model: Path, d
     assert (found.kv_tokens, found.kv_fixed, found.block_size) == (tokens, True, 128)
 
 
+@pytest.mark.parametrize(
+    ("node_bytes", "share", "context", "tokens"),
+    [
+        # "Auto set (3.33/22.09) GiB … 1.09 GiB memory was consumed by non-kv usages", then 155,264 tokens
+        (23_716_900_864, 0.20, 8192, 155_264),
+        # recordings/cache_too_small.log: "Auto set (0.63/11.46) GiB … 1.08 GiB … consumed"; 0.63 GiB / 23,040 B
+        (int(11.46 * GIB), 0.15, None, 29_360),
+    ],
+)
+def test_on_a_cpu_the_guess_comes_within_some_percent_of_what_vllm_said(
+    smol_model: Path, node_bytes: int, share: float, context: int | None, tokens: int
+) -> None:
+    cpu = replace(host(), node_memory_bytes=node_bytes)
+    knobs = {"gpu_memory_utilization": share, **({"max_model_len": context} if context else {})}
+    found = forecast(read_model_facts("smol", smol_model), knobs, cpu)
+    assert found.kv_tokens == pytest.approx(tokens, rel=0.03)
+
+
 def test_whole_contexts_that_fit(llama: ModelFacts) -> None:
     # 16 GiB / (16 × 131,072) = 8,192 blocks of 16 tokens = 131,072 tokens = 16 contexts of 8,192
     found = forecast(llama, {"kv_cache_memory_bytes": "16G"}, host(gpu(0)))

@@ -12,11 +12,12 @@ import pytest
 from lab.configs.pair import ConfigPair
 from lab.engine.definition import EngineDefinition
 from lab.engine.parallel_rules import parallel_rules
-from lab.engine.preflight import Outlook, look_ahead
+from lab.engine.preflight import Outlook, look_ahead, look_ahead_arms
 from lab.environment import ROOT, read_environment
 from lab.findings import Finding
 from lab.host.facts import Gpu, HostFacts
 from lab.messages import messages
+from lab.records.plan import Arm, Experiment
 from lab.records.workload import Workload
 from tests.engine import model_configs as published
 from tests.engine.model_folders import model_folder
@@ -169,6 +170,25 @@ def test_a_model_that_is_not_here_has_no_forecast_and_no_rules_of_its_own(vllm: 
 def test_a_model_with_missing_files_is_told_before_the_start(ahead: Ahead, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "model-00001-of-00002.safetensors"}}')
     assert codes(ahead({}), "error") == ["model-weights-missing"]
+
+
+def test_arms_are_looked_ahead_at_each_with_its_own_knobs(tmp_path: Path, separate_lab: Path) -> None:
+    model_folder(tmp_path, published.LLAMA_3_8B)
+    settings = json.dumps({"model": str(tmp_path), "prefill": {"chunked_prefill": True}})
+    workload = Workload(kind="burst", requests=1, prompts="exact", prompt_tokens=(9000,), output_tokens=16)
+    arms = (
+        Arm(name="fits"),
+        Arm(name="too long", set={"max_model_len": 16384}),
+        Arm(name="elsewhere", target="gateway", engine=None),
+    )
+    experiment = Experiment(name="e", workload=workload, arms=arms, settings_text=settings, config_text="")
+    found = look_ahead_arms(experiment, read_environment(), host(gpu(0)))
+    assert [(each.severity, each.params["arm"], each.params["rule"]) for each in found] == [
+        ("error", "fits", "request-too-long"),
+        ("error", "too long", "context-beyond-model"),
+    ]
+    shared = experiment.model_copy(update={"arms": (Arm(name="a"), Arm(name="b", set={"max_num_seqs": 8}))})
+    assert [each.code for each in look_ahead_arms(shared, read_environment(), host(gpu(0)))] == ["request-too-long"]
 
 
 def test_every_rule_has_its_words() -> None:

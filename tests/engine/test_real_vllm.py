@@ -16,13 +16,16 @@ from lab.engine.command import EngineCommand, build_command
 from lab.engine.definition import EngineDefinition
 from lab.engine.diagnosis import read_log
 from lab.engine.effective import compare_effective, read_effective
+from lab.engine.forecast import forecast
 from lab.engine.http_client import EngineClient
 from lab.engine.installation import engine_version
 from lab.engine.model import find_model
+from lab.engine.model_facts import read_model_facts
+from lab.engine.overlays import apply_overlays
 from lab.engine.process import EngineProcess, launch, stop
 from lab.engine.readiness import EngineFailed, ReadyReport, wait_ready
 from lab.environment import read_environment
-from lab.host.facts import host_kind
+from lab.host.facts import host_facts, host_kind
 from lab.host.process_identity import group_members
 from lab.records.workload import Scalar
 from tests.engine.fakes import unused_port, wait_for
@@ -136,6 +139,15 @@ def test_it_took_what_was_asked(running: Running) -> None:
     tokens = effective["kv_cache_size_tokens"]
     assert isinstance(tokens, int)
     assert tokens >= 1024
+
+
+def test_the_memory_forecast_comes_close_to_what_the_engine_reports(running: Running, smol_model: Path) -> None:
+    host = host_facts()
+    knobs, _overlays, _warnings = apply_overlays(running.definition.overlay, KNOBS, frozenset(), host.kind)
+    found = forecast(read_model_facts("smol", smol_model), knobs, host)
+    tokens = read_effective(running.url, running.definition)["kv_cache_size_tokens"]
+    assert found.kv_bytes_per_token == 11_520  # 30 layers × 2 × 3 heads × 64 × 1 byte
+    assert found.kv_tokens == pytest.approx(tokens, rel=0.1)
 
 
 def test_it_answers_under_its_served_name_and_counts(running: Running) -> None:
