@@ -12,10 +12,12 @@ from lab.configs.knobs import Dialect, File, Knob, Place, Removed, Switch, knob_
 from lab.configs.pair import ConfigPair
 from lab.configs.positions import BOM, same_value
 from lab.configs.secrets import is_literal_secret, placeholder_name
+from lab.configs.toml_scan import scan_toml
 from lab.configs.written_files import Leaf, write_file
 from lab.findings import Finding, Param, Severity, error
 
 FILES: tuple[File, ...] = ("settings", "config")
+KEPT = ("metrics", "workload")
 _API_KEY, _API_KEY_ENV = "gateway.api_key", "gateway.api_key_env"
 _ENGINE_ARGS = ("engine", "args")
 
@@ -66,7 +68,7 @@ class _Converter:
             document = self.pair.document(file)
             for path, value in document.leaves():
                 self._leaf(document, file, path, value)
-            self._comments(document)
+            self._comments(document, kept_tables(document.text) if file == "config" else "")
         texts = {file: self._text(file) for file in FILES}
         pair = replace(self.pair, settings_text=texts["settings"], config_text=texts["config"])
         return Conversion(pair, tuple(self.lost), tuple(self.notes), tuple(self.moved))
@@ -159,17 +161,46 @@ class _Converter:
         shown: Mapping[str, Param] = {"key": ".".join(path), "value": str(document.get(path)), **params}
         where.append(Finding(code, severity, shown, document.file, line, column))
 
-    def _comments(self, document: Document) -> None:
-        count = sum(1 for _ in _comment_lines(document))
-        if count:
+    def _comments(self, document: Document, kept: str) -> None:
+        count = len(list(_comment_lines(document))) - kept.count("#")
+        if count > 0:
             self.notes.append(Finding("comments-left-behind", "advice", {"count": count}, document.file))
 
     def _text(self, file: File) -> str:
         """Written new, with the line ends and byte-order mark of the file it replaces."""
         old = self.pair.document(file).text
-        text = write_file(file, self.leaves[file])
+        kept = kept_tables(old) if file == "config" else ""
+        leaves = {path: leaf for path, leaf in self.leaves[file].items() if not kept or path[0] not in KEPT}
+        text = write_file(file, leaves)
         text = text.replace("\n", "\r\n") if "\r\n" in old else text
-        return BOM + text if old.startswith(BOM) else text
+        gap = ("\r\n" if "\r\n" in old else "\n") if text and kept else ""
+        return (BOM if old.startswith(BOM) else "") + text + gap + kept
+
+
+def kept_tables(text: str) -> str:
+    """[metrics] and [workload], which both forms have, as they stand, with the comments above their headers.
+
+    Empty where their keys do not stand below headers of their own.
+    """
+    text = text.removeprefix(BOM)
+    scan = scan_toml(text)
+    headers = sorted(scan.headers.values(), key=lambda header: header.start)
+    if any(entry.path[0] in KEPT and entry.table[:1] != entry.path[:1] for entry in scan.entries.values()):
+        return ""
+    starts = [_above(text, header.start) for header in headers] + [len(text)]
+    pieces = [text[starts[index] : starts[index + 1]] for index, header in enumerate(headers) if header.path[0] in KEPT]
+    return "".join(pieces)
+
+
+def _above(text: str, offset: int) -> int:
+    """The first of the comment lines that stand directly above a header."""
+    at = text.rfind("\n", 0, offset) + 1
+    while at > 0:
+        before = text.rfind("\n", 0, at - 1) + 1
+        if not text[before:at].lstrip(" \t").startswith("#"):
+            break
+        at = before
+    return at
 
 
 def _comment_lines(document: Document) -> Iterator[int]:

@@ -17,7 +17,7 @@ from lab.configs.written_files import Leaf, write_file
 from lab.findings import Finding, error
 from lab.records.workload import Scalar
 
-LONGEST = 300_000
+LONGEST = 100_000
 _WALL = "\x00"  # stands where a block of another client was
 _ASCII = str.maketrans({mark: ascii_ for mark, ascii_ in LOOKALIKES.items() if len(ascii_) == 1} | {"\ufeff": " "})
 _ASCII |= {ord(mark): " " for mark, ascii_ in LOOKALIKES.items() if not ascii_}

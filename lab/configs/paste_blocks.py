@@ -22,6 +22,7 @@ _COMMENT_REACH = 240
 _FOREIGN_KEY = re.compile(r"""["'`]?([A-Za-z_][\w.-]*)["'`]?[ \t]*(?:=(?!=)|:(?!/))[ \t]*""")
 _FOREIGN_VALUE = re.compile(r"""\"[^"\n]*\"|'[^'\n]*'|\[[^\]\n]*\]|[^\s,;{}\[\]\x00]+""")
 _GAP_WORDS = re.compile(r"[ \t]*([A-Za-z_][\w.-]*(?:[ \t]+[\w./:+-]+){0,3})[ \t]+")
+_MOST_EMPTY = 40
 _REQUEST_BODY = {"messages", "role", "content"}
 _EXACT, _GUESSED, _UNPLACED, _TABLE = 3, 1, -1, 1
 
@@ -88,13 +89,14 @@ class _Reader:
         self.taken: set[tuple[str, ...]] = set()
         self.comment: str | None = None
         self.after_comment = False
+        self.empty = 0  # steps since the last value
         # inside a brace that opened before the first key: where it closes, the block ends
         self.braced = re.search(r"""\{[\s"'`]*$""", text[max(0, start - 20) : start]) is not None
         self.depth = 0
 
     def run(self) -> None:
-        while self._step():
-            pass
+        while self.empty < _MOST_EMPTY and self._step():
+            self.empty += 1
         self.block.end = self._closed_end()
 
     def _step(self) -> bool:
@@ -123,6 +125,7 @@ class _Reader:
             return False
         item = self._split(item)
         self.taken.add(item.path)
+        self.empty = 0
         self.block.items.append(item)
         self.block.end = self.at = item.end
         self.table = item.path[:-1]
@@ -131,12 +134,9 @@ class _Reader:
 
     def _item(self, at: int) -> Item | None:
         """A key that may stand here, with a value of its type behind it."""
-        for word, pattern in self.grammar.names:
-            match = pattern.match(self.text, at)
-            if match is None:
-                continue
+        for word, end in self.grammar.words_at(self.text, at):
             for path, reasons in self._paths(word):
-                item = self._read(path, at, match.end(), reasons)
+                item = self._read(path, at, end, reasons)
                 if item is not None and item.path not in self.taken:
                     return item
         return None
@@ -176,7 +176,7 @@ class _Reader:
         return item
 
     def _begins_key(self, at: int) -> bool:
-        return any(pattern.match(self.text, at) for _, pattern in self.grammar.names)
+        return any(True for _ in self.grammar.words_at(self.text, at))
 
     def _goes_on(self, at: int) -> bool:
         """Whether a key, a table, a bracket or the end follows."""
@@ -213,17 +213,14 @@ class _Reader:
 
     def _table_at(self, at: int) -> tuple[tuple[str, ...], int] | None:
         """A table's name with a brace behind it, or with one of its own keys."""
-        for word, pattern in self.grammar.names:
-            match = pattern.match(self.text, at)
-            if match is None:
-                continue
+        for word, end in self.grammar.words_at(self.text, at):
             for path in ((*self.table, word), (word,)):
                 if path not in self.grammar.tables:
                     continue
-                opened = _OPEN.match(self.text, match.end())
+                opened = _OPEN.match(self.text, end)
                 if opened is not None:
                     return path, opened.end()
-                first = self._first_key(path, self._skipped(match.end()))
+                first = self._first_key(path, self._skipped(end))
                 if first is not None:
                     return path, first
         return None
@@ -238,12 +235,9 @@ class _Reader:
         return at if any(self._is_key_of(table, place) for place in reach) else None
 
     def _is_key_of(self, table: tuple[str, ...], at: int) -> bool:
-        for word, pattern in self.grammar.names:
-            match = pattern.match(self.text, at)
-            path = (*table, word)
-            if match is None or path not in self.grammar.keys:
-                continue
-            if read_after(self.text, match.end(), self.grammar.keys[path], word, inside=True) is not None:
+        for word, end in self.grammar.words_at(self.text, at):
+            entry = self.grammar.keys.get((*table, word))
+            if entry is not None and read_after(self.text, end, entry, word, inside=True) is not None:
                 return True
         return False
 

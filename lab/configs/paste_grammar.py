@@ -21,7 +21,14 @@ class Grammar:
     keys: Mapping[tuple[str, ...], Entry]
     tables: frozenset[tuple[str, ...]]
     leaves: Mapping[str, tuple[tuple[str, ...], ...]]
-    names: tuple[tuple[str, re.Pattern[str]], ...]
+    names: Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]]  # by their first character, the longest first
+
+    def words_at(self, text: str, at: int) -> Iterator[tuple[str, int]]:
+        """The names that stand at a place, the longest first, each with its end."""
+        for word, pattern in self.names.get(text[at : at + 1], ()):
+            match = pattern.match(text, at)
+            if match is not None:
+                yield word, match.end()
 
 
 @cache
@@ -32,13 +39,16 @@ def grammar(form: Form) -> Grammar:
     for path in keys:
         leaves[path[-1]] = (*leaves.get(path[-1], ()), path)
     words = {*leaves, *(table[-1] for table in tables), *(".".join(path) for path in keys if len(path) > 1)}
-    names = tuple((word, _pattern(word)) for word in sorted(words, key=len, reverse=True))
+    names: dict[str, tuple[tuple[str, re.Pattern[str]], ...]] = {}
+    for word in sorted(words, key=len, reverse=True):
+        names[word[0]] = (*names.get(word[0], ()), (word, _pattern(word)))
     return Grammar(keys, tables, leaves, names)
 
 
 def starts(text: str) -> Iterator[int]:
     """Places where a block may begin: a known word with no other word in front of it."""
-    words = "|".join(dict.fromkeys(pattern.pattern for form in FORMS for _, pattern in grammar(form).names))
+    known = (name for form in FORMS for names in grammar(form).names.values() for name in names)
+    words = "|".join(dict.fromkeys(pattern.pattern for _, pattern in known))
     for match in re.finditer(rf"(?<![A-Za-z0-9_./:?=&-])(?:{words})|\[", text):
         yield match.start()
 

@@ -141,9 +141,28 @@ def test_a_key_written_out_is_not_carried_along(article_1):
     assert caught.value.findings[0].code == "secret-in-file" and "made-up" not in str(caught.value.findings)
 
 
-def test_comments_that_stay_behind_are_counted(live):
-    notes = {note.code: note for note in convert(live, 3).notes}
-    assert notes["comments-left-behind"].params["count"] == live.config_text.count("#")
+def test_tables_of_both_forms_stay_as_they_are_and_other_comments_are_counted(live):
+    conversion = convert(live, 3)
+    moved, mark, kept = live.config_text.partition("[metrics]")
+    assert conversion.pair.config_text.endswith("\n" + mark + kept)
+    notes = {note.code: note for note in conversion.notes}
+    assert notes["comments-left-behind"].params["count"] == moved.count("#")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '\ufeff# load\r\n[workload]\r\nkind = "burst" # c\r\nrequests = 3\r\n\r\n[request]\r\nmax_tokens = 4',
+        'workload.kind = "burst"\nworkload.requests = 3\nrequest.max_tokens = 4\n',
+        'workload = { kind = "burst", requests = 3 }\nrequest = { max_tokens = 4 }\n',
+        '[request]\nmax_tokens = 4\n[workload]\nkind = "burst"\nrequests = 3',
+    ],
+)
+def test_a_workload_in_any_layout_comes_along(article_1, text):
+    pair = replace(article_1, config_text=text)
+    new = convert(pair, 3).pair
+    assert new.workload() == pair.workload() and new.knobs() == pair.knobs()
+    assert new.dialect == 3 and new.config_text.startswith("\ufeff") == text.startswith("\ufeff")
 
 
 def test_everything_said_has_words(article_1, article_3):
