@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import os
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -78,10 +79,16 @@ def read_catalogue(definition: EngineDefinition, python: Path, run_dir: Path) ->
 
 def cached_catalogue(definition: EngineDefinition, python: Path, run_dir: Path) -> Catalogue | None:
     """What was asked last from this interpreter, at once and without looking at its release; None where nothing was."""
+    path = _cache_file(definition, python, run_dir)
     try:
-        return Catalogue.model_validate_json(_cache_file(definition, python, run_dir).read_text("utf-8"))
+        return _read_kept(path, path.stat().st_mtime_ns)
     except (OSError, ValidationError):
         return None
+
+
+@lru_cache(maxsize=8)
+def _read_kept(path: Path, _changed_ns: int) -> Catalogue:
+    return Catalogue.model_validate_json(path.read_text("utf-8"))
 
 
 def _cache_file(definition: EngineDefinition, python: Path, run_dir: Path) -> Path:

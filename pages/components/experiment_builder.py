@@ -9,12 +9,15 @@ import streamlit as st
 
 from lab.configs.experiment_build import build_experiment
 from lab.configs.pair import ConfigPair
+from lab.engine.pair_command import check_arms
 from lab.findings import Finding
 from lab.records.plan import Experiment
 from lab.store import Store
+from pages.components.context import environment
 from pages.components.engine_choice import engines_select
 from pages.components.experiment_arms import KEY, arms_beside, grid
 from pages.components.experiment_preview import arm_lines, preview, queue_button
+from pages.components.host import current_facts
 from pages.components.i18n import N_, _
 from pages.components.pair_panel import finding_lines, of_the_pair
 from pages.components.workload_form import used_part, workload_form
@@ -50,8 +53,9 @@ def built(data: Mapping[str, Any], pair: ConfigPair) -> tuple[Experiment | None,
     """The experiment of the form with every finding, by the same rules as a file."""
     wanted = {key: value for key, value in data.items() if value not in ({}, [])}
     experiment, found = build_experiment(wanted, pair, str(data["name"]))
+    of_engines = check_arms(experiment, environment(), current_facts().kind) if experiment is not None else ()
     findings: list[Finding] = []
-    for _where, finding in found:
+    for finding in (*(each for _where, each in found), *of_engines):
         if finding not in findings:
             findings.append(finding)
     return experiment, tuple(findings)

@@ -98,3 +98,12 @@ def test_every_option_is_searched_and_offered_to_grids(open_page: OpenPage, read
     offered = open_page("experiments").multiselect(key="build:knobs").options
     assert "seed" in offered
     assert "api_key" not in offered
+
+
+def test_an_arm_that_its_engine_cannot_take_is_not_queued(open_page: OpenPage, ready: Path) -> None:
+    app = fine(open_page("experiments"))
+    app.multiselect(key="build:engines").set_value(["transformers"]).run()
+    app.multiselect(key="build:knobs").set_value(["kv_cache_dtype"]).run()
+    app.multiselect(key="build:values:kv_cache_dtype").set_value(["auto", "fp8"]).run()
+    assert app.button(key="build:queue").disabled
+    assert "transformers has no kv\\_cache\\_dtype" in texts(fine(app)) or "has no kv_cache_dtype" in texts(app)
