@@ -135,6 +135,8 @@ _WEIGHT = {
             "verdict-cache",
             "verdict-ladder-tpot",
             "verdict-winner",
+            "verdict-knee",
+            "verdict-no-knee",
             "verdict-stall",
             "verdict-intruder-ttft",
             "verdict-throughput",
@@ -166,17 +168,22 @@ def _measured(store: Store, view: ExperimentView) -> None:
     with chart:
         baselines = _charts(store, view)
     with ratios:
-        st.subheader(_("Ratio between the arms"), anchor=False)
-        if not ratio_table(view.verdicts, reference_arm(rows)):
-            st.caption(
-                _("The ratios come when every arm is measured.")
-                if view.row.state in OPEN
-                else _("No ratio can be given: see the reasons above.")
-            )
+        if len(view.arms) > 1:
+            _ratios(view)
         _marks(rows)
     ladder_table(ladder_steps(rows))
     fit_table(view.ladders)
     _measurements(store, view, [*rows, *(row for _origin, row in baselines)])
+
+
+def _ratios(view: ExperimentView) -> None:
+    st.subheader(_("Ratio between the arms"), anchor=False)
+    if not ratio_table(view.verdicts, reference_arm(view.measurements)):
+        st.caption(
+            _("The ratios come when every arm is measured.")
+            if view.row.state in OPEN
+            else _("No ratio can be given: see the reasons above.")
+        )
 
 
 def _charts(store: Store, view: ExperimentView) -> Baselines:
