@@ -10,8 +10,9 @@ import click
 
 from lab.cli.result_table import trial_reason
 from lab.cli.store_access import FINISHED
-from lab.findings import error
+from lab.findings import Finding, LabError, Param, error
 from lab.host.runner_process import runner_alive
+from lab.messages import word_finding
 from lab.plan import TrialTime, estimate_s
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ POLL_S = 0.5
 REPEAT_LINE_S = 10.0
 # a runner that has just been replaced holds no lock for a moment
 RUNNER_GONE_S = 5.0
+# the runner beats once a second
+SILENT_S = 5.0
 
 
 def wait_for(store: Store, env: Environment, experiment_id: int) -> None:
@@ -40,16 +43,60 @@ def wait_for(store: Store, env: Environment, experiment_id: int) -> None:
 def _follow(store: Store, env: Environment, experiment_id: int) -> None:
     from lab.store import get_experiment
 
-    told = _Told()
+    told, trouble = _Told(), _Trouble(store, env)
     last_alive = time.monotonic()
-    while (view := get_experiment(store, experiment_id)).row.state not in FINISHED:
+    while True:
+        try:
+            view = get_experiment(store, experiment_id)
+        except LabError as problem:
+            trouble.tell(problem)
+            time.sleep(POLL_S)
+            continue
+        if view.row.state in FINISHED:
+            break
         told.tell(view)
+        trouble.look(view.row.host)
         if runner_alive(env):
             last_alive = time.monotonic()
         elif time.monotonic() - last_alive > RUNNER_GONE_S:
             raise error("runner-gone", id=experiment_id, log=str(env.run_dir / "runner.log"))
         time.sleep(POLL_S)
     told.tell(view)
+
+
+class _Trouble:
+    """Says why nothing goes on: a database that takes no writes, or a runner without a sign of life."""
+
+    def __init__(self, store: Store, env: Environment) -> None:
+        self._store = store
+        self._env = env
+        self._last_line = 0.0
+
+    def look(self, host: str) -> None:
+        """Where the runner has not beaten for a while, look why."""
+        from lab.store import get_host, write_problem
+
+        row = get_host(self._store, host)
+        if row is None or row.heartbeat_at is None:
+            return
+        silent_s = (datetime.now(UTC) - row.heartbeat_at).total_seconds()
+        if silent_s < SILENT_S or time.monotonic() - self._last_line < REPEAT_LINE_S:
+            return
+        params: dict[str, Param] = {"seconds": round(silent_s), "log": str(self._env.run_dir / "runner.log")}
+        self._say(write_problem(self._store) or Finding("runner-silent", "warning", params))
+
+    def tell(self, problem: LabError) -> None:
+        """A database that is away for a while is waited for; anything else is raised."""
+        from lab.store import PASSING
+
+        if problem.findings[0].code not in PASSING:
+            raise problem
+        if time.monotonic() - self._last_line >= REPEAT_LINE_S:
+            self._say(problem.findings[0])
+
+    def _say(self, finding: Finding) -> None:
+        self._last_line = time.monotonic()
+        _tell(f"Waiting: {word_finding(finding)}")
 
 
 class _Told:

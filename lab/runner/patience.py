@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from lab.findings import LabError
+from lab.store import PASSING
 
-# what passes without us: another writer, a database server that restarts, a disk that someone makes room on
-PASSING = frozenset({"database-busy", "database-unreachable", "database-disk-full"})
 WITHIN_S = 600.0
 # a runner that must end gives back what it cannot write: the next one finds the trial unfinished
 ENDING_WITHIN_S = 10.0

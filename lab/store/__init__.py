@@ -20,6 +20,7 @@ from lab.store.experiments import (
     get_config_version,
     get_experiment,
     queue_experiment,
+    queue_experiment_once,
     request_stop,
     save_config_version,
     set_experiment_state,
@@ -65,8 +66,10 @@ from lab.store.views import (
     TrialRow,
     TrialWork,
 )
+from lab.store.writability import PASSING, write_problem
 
 __all__ = [
+    "PASSING",
     "ArmRow",
     "Baseline",
     "BestResult",
@@ -124,6 +127,7 @@ __all__ = [
     "open_intents",
     "open_store",
     "queue_experiment",
+    "queue_experiment_once",
     "recent_intents",
     "recover_trials",
     "request_stop",
@@ -143,4 +147,5 @@ __all__ = [
     "update_intent",
     "update_launch",
     "verdicts",
+    "write_problem",
 ]

@@ -62,27 +62,53 @@ def queue_experiment(
 ) -> int:
     """Stores the experiment with its config pair, arms and trials, all queued at the end of the host's queue."""
     with store.writing() as session:
-        last = session.scalar(select(func.max(models.Experiment.queue_position)).where(models.Experiment.host == host))
-        row = models.Experiment(
-            name=experiment.name,
-            question=experiment.question,
-            state="queued",
-            host=host,
-            person_id=person_id(session, person),
-            config_hash=keep_config(session, experiment.settings_text, experiment.config_text),
-            repeats=experiment.repeats,
-            order=experiment.order,
-            seed=experiment.seed,
-            workload=experiment.workload.model_dump(mode="json"),
-            slo=experiment.slo.model_dump(mode="json"),
-            limits=experiment.limits.model_dump(mode="json"),
-            queue_position=(last or 0) + 1,
-            created_at=utc_now(),
+        return _insert_experiment(session, experiment, trials, person, host)
+
+
+def queue_experiment_once(
+    store: Store, experiment: Experiment, trials: Sequence[PlannedTrial], *, person: str, host: str
+) -> tuple[int, bool]:
+    """The same, unless the very same experiment waits or runs on that host: then its number and False.
+
+    Looked for inside the transaction that would write it, so that of two who ask at once only one queues it.
+    """
+    with store.writing() as session:
+        session.get(models.Host, host, with_for_update=True)  # PostgreSQL lets two write at once, SQLite does not
+        still_open = select(models.Experiment).where(
+            models.Experiment.host == host,
+            models.Experiment.name == experiment.name,
+            models.Experiment.state.in_(("paused", *OPEN_EXPERIMENT)),
         )
-        session.add(row)
-        session.flush()
-        _add_arms_and_trials(session, row.id, experiment, trials)
-        return row.id
+        for row in session.scalars(still_open):
+            if load_experiment(session, row, load_arms(session, row.id)) == experiment:
+                return row.id, False
+        return _insert_experiment(session, experiment, trials, person, host), True
+
+
+def _insert_experiment(
+    session: Session, experiment: Experiment, trials: Sequence[PlannedTrial], person: str, host: str
+) -> int:
+    last = session.scalar(select(func.max(models.Experiment.queue_position)).where(models.Experiment.host == host))
+    row = models.Experiment(
+        name=experiment.name,
+        question=experiment.question,
+        state="queued",
+        host=host,
+        person_id=person_id(session, person),
+        config_hash=keep_config(session, experiment.settings_text, experiment.config_text),
+        repeats=experiment.repeats,
+        order=experiment.order,
+        seed=experiment.seed,
+        workload=experiment.workload.model_dump(mode="json"),
+        slo=experiment.slo.model_dump(mode="json"),
+        limits=experiment.limits.model_dump(mode="json"),
+        queue_position=(last or 0) + 1,
+        created_at=utc_now(),
+    )
+    session.add(row)
+    session.flush()
+    _add_arms_and_trials(session, row.id, experiment, trials)
+    return row.id
 
 
 def _add_arms_and_trials(

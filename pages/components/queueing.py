@@ -12,9 +12,8 @@ from lab.configs.pair import read_pair
 from lab.findings import Finding, LabError
 from lab.plan import plan_trials
 from lab.records.plan import Experiment
-from lab.store import get_experiment, list_experiments, queue_experiment
+from lab.store import list_experiments, queue_experiment, queue_experiment_once
 from pages.components.context import environment, get_store, host_name, person
-from pages.components.progress import open_experiments
 
 
 @st.cache_resource(show_spinner=False)
@@ -26,13 +25,9 @@ def _one_at_a_time() -> threading.Lock:
 def queue_once(experiment: Experiment) -> tuple[int, bool]:
     """Queue an experiment for this host; gives its number, and False where the very same one still waits or runs.
 
-    A second click, a reload and a second tab must not measure the same thing twice.
+    A second click, a reload, a second tab and a second server must not measure the same thing twice.
     """
-    with _one_at_a_time():
-        for row in open_experiments():
-            if get_experiment(get_store(), row.id).experiment == experiment:
-                return row.id, False
-        return _queue(experiment), True
+    return queue_experiment_once(get_store(), experiment, plan_trials(experiment), person=person(), host=host_name())
 
 
 def queue_first(experiment: Experiment) -> int | None:
@@ -40,11 +35,7 @@ def queue_first(experiment: Experiment) -> int | None:
     with _one_at_a_time():
         if list_experiments(get_store(), limit=1):
             return None
-        return _queue(experiment)
-
-
-def _queue(experiment: Experiment) -> int:
-    return queue_experiment(get_store(), experiment, plan_trials(experiment), person=person(), host=host_name())
+        return queue_experiment(get_store(), experiment, plan_trials(experiment), person=person(), host=host_name())
 
 
 def read_preset(path: Path) -> tuple[Experiment, tuple[Finding, ...]]:

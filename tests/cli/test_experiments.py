@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,25 @@ def test_the_runner_in_the_foreground_ends_with_ctrl_c(lab: Lab) -> None:
     _, said = runner.communicate(timeout=20)
     assert runner.returncode == 0 and "Traceback" not in said
     assert lab_command("runner", "--stop").stdout == "No runner runs here.\n"
+
+
+def test_waiting_on_a_locked_database_says_why(lab: Lab, start_stub, tmp_path: Path) -> None:
+    server = start_stub(gap_ms=100)
+    path = write_experiment(tmp_path, server.root_url, tokens=30)
+    waiting = subprocess.Popen(
+        [sys.executable, "-m", "lab", "run", str(path), "--wait"],
+        cwd=ROOT,
+        env=dict(os.environ),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    assert waiting.stderr is not None
+    wait_for(lambda: server.running() == 4, timeout_s=60)
+    with closing(sqlite3.connect(lab.run_dir / "experiments.db", timeout=10, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        said = iter(waiting.stderr.readline, "")
+        assert any("Waiting: The database" in line and "held by another program" in line for line in said)
+        holder.execute("ROLLBACK")
+    _, rest = waiting.communicate(timeout=90)
+    assert waiting.returncode == 0, rest

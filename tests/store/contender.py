@@ -14,6 +14,7 @@ from lab.store import (
     next_trial,
     open_store,
     queue_experiment,
+    queue_experiment_once,
     set_trial_state,
 )
 from tests.factories import make_experiment, make_request, make_trials, measure
@@ -24,6 +25,12 @@ def opened(url: str) -> object:
     store = open_store(url)
     experiment = make_experiment()
     return queue_experiment(store, experiment, make_trials(experiment), person="Ada", host="h")
+
+
+def queues_once(url: str) -> object:
+    """Queues the same experiment as others that run at the same time."""
+    store, experiment = open_store(url), make_experiment()
+    return queue_experiment_once(store, experiment, make_trials(experiment), person="Ada", host="h")
 
 
 def claims(url: str) -> object:

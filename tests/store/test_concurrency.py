@@ -26,6 +26,9 @@ from lab.store import (
     list_requests,
     open_store,
     queue_experiment,
+    queue_experiment_once,
+    request_stop,
+    write_problem,
 )
 from lab.store import database as database_module
 from tests.factories import make_experiment, make_trials
@@ -142,3 +145,32 @@ def test_a_killed_writer_leaves_no_trace(store: Store, url: str, database: Path)
         for measurement in get_experiment(again, row.id).measurements:
             assert len(list_requests(again, measurement.id)) == 302
     again.close()
+
+
+def test_of_several_servers_that_queue_the_same_at_once_one_does(url: str) -> None:
+    open_store(url).close()
+    answers = [answer(process) for process in [start("queues_once", url) for _ in range(4)]]
+    numbers, made = {each[0] for each in answers}, [each[1] for each in answers]  # type: ignore[index]
+    assert len(numbers) == 1
+    assert sorted(made) == [False, False, False, True]
+
+
+def test_an_experiment_that_has_ended_is_queued_again(store: Store) -> None:
+    experiment = make_experiment()
+    first = queue_experiment_once(store, experiment, make_trials(experiment), person="Ada", host="h")
+    again = queue_experiment_once(store, experiment, make_trials(experiment), person="Bob", host="h")
+    elsewhere = queue_experiment_once(store, experiment, make_trials(experiment), person="Ada", host="another")
+    assert (again, elsewhere[1]) == ((first[0], False), True)
+    request_stop(store, first[0], "Ada")
+    assert queue_experiment_once(store, experiment, make_trials(experiment), person="Ada", host="h")[1]
+
+
+def test_why_nothing_can_be_written_is_told(url: str) -> None:
+    store = open_store(url)
+    assert write_problem(store) is None
+    with held(url, 20):
+        finding = write_problem(store)
+        assert finding is not None
+        assert finding.code == "database-held"
+    assert write_problem(store) is None
+    store.close()
