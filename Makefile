@@ -30,7 +30,8 @@ check: ## format, lint and types alone
 
 bench: ## print the benchmark figures (PEERS=1 measures other tools beside)
 	@$(BOOTSTRAP) test
-	@exec $(VENV_PYTHON) -m bench $(if $(PEERS),--peers)
+	@$(VENV_PYTHON) -m bench $(if $(PEERS),--peers)
+	@exec $(VENV_PYTHON) -m bench.engine_overhead
 
 translations: ## collect the strings of the pages into locale/
 	@$(BOOTSTRAP) test
