@@ -12,7 +12,7 @@ from lab.configs.pair import ConfigPair
 from lab.findings import Finding, LabError
 from lab.store import LaunchRow, add_intent, get_launch, list_launches, open_intents
 from pages.components.attach import attach_panel
-from pages.components.chat import chat_panel
+from pages.components.chat import chat_panel, stopped_answers
 from pages.components.command import ENGINE, command_panel, live_pair, readable
 from pages.components.context import (
     errors_as_messages,
@@ -33,6 +33,7 @@ from pages.components.launch_steps import steps_line
 from pages.components.log_view import log_view
 from pages.components.markdown import plain_markdown
 from pages.components.memory_forecast import memory_forecast_panel
+from pages.components.outlook import rule_findings
 from pages.components.pair_panel import short_names
 from pages.components.remedy import launch_remedies
 from pages.components.runner import RunnerSeen, runner_line, runner_seen, start_runner
@@ -49,6 +50,7 @@ def state() -> None:
     # what stands outside of this live part is about one launch, and a start can fail before anything lives
     newest = next(iter(list_launches(get_store(), host_name(), 1)), None)
     redraw_on_change("launch-shown", (launch and (launch.id, launch.state), newest and (newest.id, newest.state)))
+    redraw_on_change("stopped-answers", stopped_answers())
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         with st.container(width="content", gap="xsmall"):
             st.markdown(runner_line(seen))
@@ -81,7 +83,8 @@ def _buttons(seen: RunnerSeen, launch: LaunchRow | None) -> None:
 def _against_a_start() -> Finding | None:
     """The first error of the two files as they are now; None where nothing forbids a start."""
     try:
-        found = (*check_launch(short_names(live_pair()), wanted_kind()), *missing_engine(wanted_kind()))
+        pair, kind = short_names(live_pair()), wanted_kind()
+        found = (*check_launch(pair, kind), *missing_engine(kind), *rule_findings(pair, kind))
     except LabError as problem:
         found = problem.findings
     return next((finding for finding in found if finding.severity == "error"), None)

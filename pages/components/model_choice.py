@@ -6,9 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from lab.engine.found_models import FoundModel, found_models
+from lab.engine.found_models import FoundModel, found_models, model_folders
 from lab.engine.hub import HubModel, hub_model
-from lab.engine.model import find_model
+from lab.engine.model import find_model, hub_cache_dir
 from lab.engine.model_facts import ModelFacts, read_model_facts
 from lab.findings import Finding, LabError
 from pages.components.context import environment
@@ -23,7 +23,8 @@ _HUB = "model-choice:hub"
 
 def model_choice(current: str, key: str) -> str:
     """Draw the choice and what is known of the chosen model; gives its name for the knob `model`."""
-    models = {model.name: model for model in _models()}
+    env = environment()
+    models = {model.name: model for model in _models((*model_folders(env), hub_cache_dir(env.variables)))}
     options = list(dict.fromkeys([*models, *([current] if current else [])]))
     chosen = st.selectbox(
         _("Model"),
@@ -42,7 +43,7 @@ def model_choice(current: str, key: str) -> str:
 
 
 @st.cache_data(ttl=15, show_spinner=False)
-def _models() -> tuple[FoundModel, ...]:
+def _models(places: tuple[Path, ...]) -> tuple[FoundModel, ...]:  # noqa: ARG001  what the answer is kept for
     """Looked for again every quarter of a minute: a download may have brought one."""
     return found_models(environment())
 

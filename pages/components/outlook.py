@@ -6,6 +6,7 @@ import streamlit as st
 
 from lab.configs.pair import ConfigPair
 from lab.engine.definition import load_definition
+from lab.engine.model import hub_cache_dir
 from lab.engine.preflight import Outlook, look_ahead, look_ahead_arms
 from lab.findings import Finding
 from lab.host.facts import HostFacts
@@ -26,14 +27,32 @@ def outlook(pair: ConfigPair, kind: str = ENGINE) -> Outlook:
     return look_ahead(pair, load_definition(kind, env.config_dir), env, host_for_a_launch())
 
 
+def rule_findings(pair: ConfigPair, kind: str = ENGINE) -> tuple[Finding, ...]:
+    """What the rules of model and host say, without the memory of this moment: cheap enough for every second."""
+    texts = (pair.settings_text, pair.config_text, pair.settings_file, pair.config_file)
+    return _of_rules(texts, kind, _place())
+
+
+@st.cache_data(ttl=10, show_spinner=False, max_entries=20)
+def _of_rules(texts: tuple[str, str, str, str], kind: str, place: str) -> tuple[Finding, ...]:  # noqa: ARG001
+    env, pair = environment(), ConfigPair(*texts)
+    return look_ahead(pair, load_definition(kind, env.config_dir), env, current_facts()).findings
+
+
 def arm_findings(experiment: Experiment) -> tuple[Finding, ...]:
     """What model and host make of the arms of an experiment; an arm that cannot start fails alone."""
-    return _of_arms(experiment.model_dump_json())
+    return _of_arms(experiment.model_dump_json(), _place())
 
 
-@st.cache_data(ttl=30, show_spinner=False)
-def _of_arms(experiment: str) -> tuple[Finding, ...]:
+@st.cache_data(ttl=30, show_spinner=False, max_entries=50)
+def _of_arms(experiment: str, place: str) -> tuple[Finding, ...]:  # noqa: ARG001
     return look_ahead_arms(Experiment.model_validate_json(experiment), environment(), host_for_a_launch())
+
+
+def _place() -> str:
+    """What else an answer is kept for: folders and variables that decide what a model's name means."""
+    env = environment()
+    return "|".join((str(env.run_dir), str(env.config_dir), str(hub_cache_dir(env.variables))))
 
 
 def host_for_a_launch() -> HostFacts:

@@ -161,3 +161,13 @@ def test_gpus_are_shown_with_their_occupants_on_constructed_facts() -> None:
     assert not app.exception
     assert "4711 python3 (ann): 9.0 GiB" in app.dataframe[0].value.to_csv()
     assert app.session_state["found"] == {}
+
+
+def test_a_start_that_model_and_host_forbid_is_not_offered(models: Path, open_page: OpenPage, own_place: Path) -> None:
+    settings = own_place / "configs" / "settings.json"
+    settings.write_text(
+        settings.read_text("utf-8").replace('"smollm2-135m-instruct"', json.dumps(str(models))), "utf-8"
+    )
+    app = open_page("engine")
+    assert app.button(key="serve").disabled
+    assert "max_model_len 8192 is more than the 4096 tokens" in texts(app)
