@@ -19,7 +19,7 @@ from lab.messages import word
 
 
 @click.command("paste", short_help="Read settings out of an article's text.")
-@click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
+@click.argument("file", type=click.File("r", encoding="utf-8", errors="replace"), default="-")
 @click.option("--replace", "whole", is_flag=True, help="Take the rebuilt files instead of setting their values.")
 @click.option("--write", is_flag=True, help="Save the result; without it, nothing is written.")
 @note_option

@@ -16,7 +16,9 @@ _NEXT_MARK_WITHIN = 160
 _OPENING = re.compile(r"""(?:\{\s*(?:["'`]?[A-Za-z_.]+["'`]?\s*:?\s*)?)+["'`]?$""")
 _CALL_REACH = 600
 _PAIRS = {"(": ")", "{": "}", "[": "]"}
-_NAME = re.compile(r"[A-Z][A-Z0-9]*_(?:API_KEY|BASE_URL|MODEL|[A-Z_]+)|cline\.[A-Za-z]+|\b(?:base_url|api_key|model)\b")
+_NAME = re.compile(
+    r"[A-Z][A-Z0-9]*_(?:API_KEY|BASE_URL|MODEL|[A-Z_]+)|cline\.[A-Za-z]+|(?<![\w/-])(?:base_url|api_key|model)\b|(?<!\S)--[a-z][a-z-]+"
+)
 
 
 @dataclass(frozen=True, slots=True)

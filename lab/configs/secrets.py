@@ -12,6 +12,11 @@ _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\{env:([A-Za-z_][A-Za
 LOOKS_SECRET = re.compile(r"\bsk-[A-Za-z0-9_\-]{8,}|\bhf_[A-Za-z0-9]{20,}|\b(?:gsk|ghp)_[A-Za-z0-9]{20,}")
 _SURELY_SECRET = re.compile(r"\bsk-[A-Za-z0-9_\-]{16,}")
 _ASSIGNED = re.compile(r"""(?i)((?:api_?key|hf_token|secret|password)["']?\s*[=:]\s*)(["'])([^"'\n]+)(["'])""")
+# without quotes, in a text that cannot be parsed: long, of letters and figures, so that words of a sentence stay
+_ASSIGNED_BARE = re.compile(
+    r"""(?i)((?:api_?key|hf_token|secret|password)["']?\s*[=:]\s*)"""
+    r"""(?![$"'{])(?=[^\s"',;#]*\d)(?=[^\s"',;#]*[a-z])[^\s"',;#}\]]{12,}"""
+)
 _PASTED = re.compile(r"(?<![a-z])(?:sk-|hf_|gsk_|ghp_)[^\s,;\"'`}\])]{4,}|(?<=Bearer )\s*[^\s$\"'`{]{8,}")
 _PASTED_VALUE = re.compile(
     r"""(?i)(?:api_?key|hf_token|secret|password|authorization)["'`]?\s*[=:]?\s*["'`]?"""
@@ -65,7 +70,7 @@ def mask_assigned(text: str, mask: str) -> str:
         before, opening, value, closing = match.groups()
         return match.group() if _PLACEHOLDER.search(value) else f"{before}{opening}{mask}{closing}"
 
-    return _ASSIGNED.sub(without_value, text)
+    return _ASSIGNED_BARE.sub(lambda match: match.group(1) + mask, _ASSIGNED.sub(without_value, text))
 
 
 def blanked(text: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lab.configs.checks import check_launch, check_pair
+from lab.configs.secrets import masked
 from lab.messages import messages, word_finding
 
 
@@ -118,6 +119,22 @@ def test_key_written_out_is_an_error_and_never_repeated(article_1, value):
 @pytest.mark.parametrize("value", ["${TAOTOKEN_API_KEY}", "{env:TAOTOKEN_API_KEY}", "Bearer ${OTHER}", ""])
 def test_placeholders_are_no_secrets(article_1, value):
     assert codes(check_pair(with_config(article_1, ("${TAOTOKEN_API_KEY}", value)))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ('api_key = "abc"', True),
+        ("api_key = a1b2c3d4e5f6g7h8", True),
+        ('"api_key": "abc"', True),
+        ('api_key = "${K}"', False),
+        ("api_key = ${SOME_VARIABLE_1}", False),
+        ("api_key: see the wiki page2", False),
+        ('api_key_env = "TAOTOKEN_API_KEY_2"', False),
+    ],
+)
+def test_what_is_masked_where_a_text_is_shown(text, hidden):
+    assert (masked(text) != text) == hidden
 
 
 def test_key_in_the_name_of_its_variable_is_found(article_1):

@@ -302,6 +302,11 @@ def test_a_refused_key_is_told_with_the_way_to_do_it_right():
         ),
         ("client OpenAI( base_urlhttps://x.example/api, api_keyos.environ[A_API_KEY], )", "python", ("A_API_KEY",)),
         (
+            "vllm serve some/model --max-num-seqs 64 --gpu-memory-utilization 0.9",
+            "vllm",
+            ("--max-num-seqs", "--gpu-memory-utilization"),
+        ),
+        (
             "curl https://x.example/v1 -d { model: m-1, messages: [{role: user, content: hi}], max_tokens: 16 }",
             "curl",
             ("model",),
