@@ -36,6 +36,7 @@ WARMUP_SLOTS = 4
 CONNECTIONS_LIMIT = 4096
 OPEN_LOOP_SECONDS = 2.0
 AHEAD_REQUESTS = 20_000
+AHEAD_RAMP_REQUESTS = 2_000
 INTRUDER_OUTPUT_TOKENS = 1
 _INTRUDER_INDEX = 1 << 30  # numbered apart from the decoders, whose count is open
 _RAMP_INDEX = 1 << 29
@@ -84,6 +85,7 @@ class Measurement:
         self._done = 0
         self._stopped = False
         self._feeds: list[Feed] = []
+        self._ramp: Feed | None = None
         self._pool: Pool | None = None
         self._begin_ns = 0
         self._clock_ns = 0
@@ -121,11 +123,15 @@ class Measurement:
         await self._until_broken_off(self._warm_up(pool))
         feed = self._feed()
         await self._until_broken_off(feed.build_ahead(AHEAD_REQUESTS))
+        if self.shape.ramp_s:
+            self._ramp = self._ramp_feed(feed)
+            await self._until_broken_off(self._ramp.build_ahead(AHEAD_RAMP_REQUESTS))
         if not feed.closed:
             await self._until_broken_off(pool.open_ahead(self._connections()))
         gc.collect()
         gc.freeze()
         gc.disable()
+        self._begin_ns = self._clock_ns = time.monotonic_ns()
         await self._until_broken_off(self._begin(wait_to_begin))
         self._lag.start()
         on_clock(self._clock_ns)
@@ -147,8 +153,6 @@ class Measurement:
 
     async def _begin(self, wait_to_begin: Callable[[], Awaitable[int]] | None) -> None:
         """The moment of the first request, and the clock's: the end of the ramp."""
-        self._begin_ns = time.monotonic_ns()
-        self._clock_ns = self._begin_ns
         if wait_to_begin is not None:
             self._begin_ns = await wait_to_begin()
         elif self.shape.rate_per_s:
@@ -204,9 +208,8 @@ class Measurement:
     def _connections(self) -> int:
         shape = self.shape
         if shape.kind == "open":
-            wanted = min(
-                shape.requests or CONNECTIONS_LIMIT, max(8, round((shape.rate_per_s or 0) * OPEN_LOOP_SECONDS))
-            )
+            rate_per_s = (shape.rate_per_s or 0) / self._share.of
+            wanted = min(shape.requests or CONNECTIONS_LIMIT, max(8, round(rate_per_s * OPEN_LOOP_SECONDS)))
         elif shape.kind == "burst":
             wanted = shape.requests or 1
         else:
@@ -221,7 +224,7 @@ class Measurement:
         if shape.duration_s is not None:
             lead_s = max(0.0, (self._clock_ns - time.monotonic_ns()) / 1e9)
             timer = loop.call_later(lead_s + shape.duration_s, self._break_off, "window")
-        ramped = await self._with_ramp(feed) if shape.ramp_s else feed
+        ramped = feed if self._ramp is None else Ramped(self._ramp, feed, self._clock_ns)
         if shape.kind == "burst":
             await burst(feed, pool, shape.requests or 0)
         elif shape.kind == "gang":
@@ -235,12 +238,13 @@ class Measurement:
         if timer is not None:
             timer.cancel()
 
-    async def _with_ramp(self, feed: Feed) -> Ramped:
+    def _ramp_feed(self, measured: Feed) -> Feed:
         """Requests of the ramp are warm-up under their own mark: stored, and left out of every figure."""
         build = partial(self._request, self._prompts, "ramp", None)
         ramp = Feed(build, None, first_index=_RAMP_INDEX, share=self._share, warmup=True, marks=("ramp",))
+        ramp.closed = measured.closed
         self._feeds.append(ramp)
-        return Ramped(ramp, feed, self._clock_ns)
+        return ramp
 
     def _slot_starts(self) -> list[int]:
         """Slots open one after the other, evenly over the ramp."""

@@ -117,7 +117,8 @@ def test_interference_throws_long_prompts_between_steady_answers(timed_server, l
     assert roles.count(["intruder"]) == 3
     assert roles.count(["decoder"]) >= 4  # two slots, 0.8 s an answer, more than 2.5 s
     assert found["interference"]["intruders"] == 3
-    assert found["longest_stall_ms"] == pytest.approx(20, abs=40)
+    assert found["longest_stall_ms"] >= 19
+    assert found["longest_stall_ms"] == pytest.approx(found["interference"]["decoder_gap_ms"]["max"])
 
 
 def test_a_duration_ends_it(timed_server, load: Load) -> None:
