@@ -17,6 +17,7 @@ _ASSIGNED_BARE = re.compile(
     r"""(?i)((?:api_?key|hf_token|secret|password)["']?\s*[=:]\s*)"""
     r"""(?![$"'{])(?=[^\s"',;#]*\d)(?=[^\s"',;#]*[a-z])[^\s"',;#}\]]{12,}"""
 )
+_IN_A_COMMENT = re.compile(_ASSIGNED_BARE.pattern.replace(r"[=:]\s*", r"""[=:]\s*["']?"""))
 _PASTED = re.compile(r"(?<![a-z])(?:sk-|hf_|gsk_|ghp_)[^\s,;\"'`}\])]{4,}|(?<=Bearer )\s*[^\s$\"'`{]{8,}")
 _PASTED_VALUE = re.compile(
     r"""(?i)(?:api_?key|hf_token|secret|password|authorization)["'`]?\s*[=:]?\s*["'`]?"""
@@ -81,4 +82,7 @@ def blanked(text: str) -> str:
 
 def lines_with_keys(text: str) -> list[int]:
     """Lines that hold what can only be a real key, comments included: the whole text is stored with experiments."""
-    return [number for number, line in enumerate(text.split("\n"), start=1) if _SURELY_SECRET.search(line)]
+    lines = enumerate(text.split("\n"), start=1)
+    return [
+        number for number, line in lines if _SURELY_SECRET.search(line) or _IN_A_COMMENT.search(line.partition("#")[2])
+    ]

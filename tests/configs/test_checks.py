@@ -149,6 +149,24 @@ def test_key_in_a_comment_is_found(live):
     ]
 
 
+@pytest.mark.parametrize(
+    ("comment", "found"),
+    [
+        ('# api_key = "a1b2c3d4e5f6g7"', True),
+        ("# password: a1b2c3d4e5f6g7", True),
+        ('# api_key = "${TAOTOKEN_API_KEY_2}"', False),
+        ("# api_key = see the wiki, page 12", False),
+        ('# api_key_env = "TAOTOKEN_API_KEY_2"', False),
+    ],
+)
+def test_a_key_that_a_comment_sets_is_found(live, comment, found):
+    errors = [
+        f for f in check_pair(replace(live, config_text=live.config_text + comment + "\n")) if f.severity == "error"
+    ]
+    assert [f.code for f in errors] == (["secret-in-text"] if found else [])
+    assert "a1b2c3" not in repr(errors)
+
+
 def test_address_that_is_none_is_a_remark(live):
     found = check_pair(with_config(live, ("https://taotoken.net/api", "ftp://taotoken.net")))
     assert ("bad-base-url", "warning", 5) in [(f.code, f.severity, f.line) for f in found]
