@@ -59,7 +59,8 @@ _TABLE = (
         "completion tokens of successful requests / (last token - first t0); with a time window: tokens that arrived "
         "inside it / its length",
         "token count of the server, client clock",
-        "What the system writes per second for all users together.",
+        "What the system writes per second for all users together. Tokens of requests that a ramp had started count "
+        "where they arrived meanwhile.",
     ),
     Metric(
         "completed_tokens_per_s", "Throughput of completed answers", "tokens/s",
