@@ -140,6 +140,16 @@ def test_a_removed_flag_is_never_dropped_silently(
     assert "--swap-space" not in built.argv
 
 
+@pytest.mark.parametrize("explicit", [(), ("speculative_model",)])
+def test_an_option_of_an_earlier_release_is_refused_with_what_took_its_place(
+    vllm: EngineDefinition, explicit: tuple[str, ...]
+) -> None:
+    built = command(vllm, {"speculative_model": "org/draft"}, *explicit, catalogue=CATALOGUE)
+    (finding,) = built.findings
+    assert (finding.code, finding.severity) == ("flag-gone", "error")
+    assert "speculative_config took its place" in word_finding(finding)
+
+
 def test_no_kv_cache_is_refused_and_the_cache_itself_needs_no_flag(vllm: EngineDefinition) -> None:
     off = command(vllm, {"use_cache": False})
     on = command(vllm, {"use_cache": True})

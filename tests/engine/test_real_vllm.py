@@ -117,6 +117,8 @@ def test_the_catalogue_is_the_engines_own_and_is_kept(
 def test_every_knob_of_the_definition_is_a_flag_of_this_release(vllm: EngineDefinition, catalogue: Catalogue) -> None:
     assert [knob for knob in vllm.flags if catalogue.find(knob) is None] == []
     assert [knob for knob in vllm.absent if catalogue.find(knob) is not None] == []
+    gone = [absent.nearest or "" for absent in vllm.absent.values() if absent.code == "flag-gone"]
+    assert [name for name in gone if catalogue.find(name) is None] == []
 
 
 def test_it_became_ready_through_the_steps_of_its_log(running: Running) -> None:
