@@ -81,6 +81,8 @@ def _save(config_dir: Path, base: ConfigPair, current: ConfigPair, note: str) ->
             restored_id=restored,
         )
     except LabError as problem:
+        if any(finding.code == "changed-meanwhile" for finding in problem.findings):
+            st.rerun()  # somebody was faster by a moment: the page, drawn anew, shows all three texts
         show_findings(problem.findings)
         return False
     st.session_state[_SAVED] = row.id if row else None
