@@ -55,15 +55,19 @@ def look_ahead(
     *,
     explicit: frozenset[str] = frozenset(),
     workload: Workload | None = None,
+    told: ModelFacts | None = None,
 ) -> Outlook:
-    """What a launch of this pair comes to; `workload` None leaves the lengths of requests out. Raises nothing."""
+    """What a launch of this pair comes to. Raises nothing.
+
+    `workload` None leaves the lengths of requests out. `told` is what the hub says of a model that is not here.
+    """
     # a variable that is not set stays as it stands in the file: the checks of the pair say so
     with contextlib.suppress(LabError):
         pair = with_variables(pair, env.variables)
     asked = sound_knobs(pair.engine_knobs())
     knobs, _overlays, _warnings = apply_overlays(definition.overlay, asked, explicit, host.kind)
     model = find_model(str(asked.get("model", "")), env)
-    facts = read_model_facts(model.name, model.folder) if model.folder is not None else None
+    facts = read_model_facts(model.name, model.folder) if model.folder is not None else told
     ruled = list(_rules(definition, knobs, asked, facts, host, env))
     if workload is not None:
         ruled += _lengths(asked, facts, workload)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from lab.configs.pair import ConfigPair, diff_pair
+from lab.engine.model_facts import ModelFacts
 from lab.findings import LabError
 from lab.records.workload import Scalar
 from lab.store import save_pair
@@ -12,7 +13,7 @@ from pages.components.context import environment, get_store, host_name, person, 
 from pages.components.gpu_choice import gpu_choice
 from pages.components.i18n import _
 from pages.components.memory_forecast import memory_forecast_panel
-from pages.components.model_choice import model_choice
+from pages.components.model_choice import model_choice, told_by_the_hub
 from pages.components.outlook import host_for_a_launch, outlook
 from pages.components.pair_panel import short_names
 
@@ -30,14 +31,14 @@ def launch_choice(pair: ConfigPair, kind: str) -> None:
         if name and name != current:
             changes["model"] = name
         if changes:
-            _consequences(pair, pair.with_knobs(changes), kind)
+            _consequences(pair, pair.with_knobs(changes), kind, told_by_the_hub(name))
 
 
-def _consequences(pair: ConfigPair, changed: ConfigPair, kind: str) -> None:
+def _consequences(pair: ConfigPair, changed: ConfigPair, kind: str, told: ModelFacts | None) -> None:
     """The change of the files, what speaks against it, the memory it would take, and Save."""
     st.code(diff_pair(short_names(pair), short_names(changed)), language="diff", wrap_lines=True)
-    show_findings(outlook(changed, kind).findings)
-    memory_forecast_panel(changed, kind)
+    show_findings(outlook(changed, kind, told).findings)
+    memory_forecast_panel(changed, kind, told)
     with st.container(horizontal=True):
         if st.button(_("Save to the config pair"), type="primary", icon=":material/save:", key=f"{_KEY}:save"):
             _save(pair, changed)

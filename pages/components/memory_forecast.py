@@ -24,10 +24,13 @@ from pages.components.status import MISSING, byte_size, count, number, parameter
 _COLOURS = {"others": "#8a8f98", "weights": "#2f6fbb", "overhead": "#c98a1b", "kv": "#2e8b57", "rest": "transparent"}
 
 
-def memory_forecast_panel(pair: ConfigPair, kind: str = ENGINE) -> None:
-    """Bar, table and what speaks against it. Draws nothing but a reason where nothing can be told."""
+def memory_forecast_panel(pair: ConfigPair, kind: str = ENGINE, told: ModelFacts | None = None) -> None:
+    """Bar, table and what speaks against it. Draws nothing but a reason where nothing can be told.
+
+    `told` is what the hub says of a model that is not on this host.
+    """
     try:
-        ahead = outlook(pair, kind)
+        ahead = outlook(pair, kind, told)
         built = pair_command(pair, kind)
         definition, command = built.definition, built.command
     except LabError as problem:

@@ -42,6 +42,12 @@ def model_choice(current: str, key: str) -> str:
     return name
 
 
+def told_by_the_hub(name: str) -> ModelFacts | None:
+    """What the hub said of this model in this session; None where it was not asked."""
+    told: HubModel | None = st.session_state.get(_HUB)
+    return told.facts if told is not None and told.name == name else None
+
+
 @st.cache_data(ttl=15, show_spinner=False)
 def _models(places: tuple[Path, ...]) -> tuple[FoundModel, ...]:  # noqa: ARG001  what the answer is kept for
     """Looked for again every quarter of a minute: a download may have brought one."""

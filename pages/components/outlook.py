@@ -7,6 +7,7 @@ import streamlit as st
 from lab.configs.pair import ConfigPair
 from lab.engine.definition import load_definition
 from lab.engine.model import hub_cache_dir
+from lab.engine.model_facts import ModelFacts
 from lab.engine.preflight import Outlook, look_ahead, look_ahead_arms
 from lab.findings import Finding
 from lab.host.facts import HostFacts
@@ -21,10 +22,13 @@ ENGINE = "vllm"
 _LOOKED_AT = 50
 
 
-def outlook(pair: ConfigPair, kind: str = ENGINE) -> Outlook:
-    """Model, rules and memory of a launch of this pair. Raises `LabError` where the engine is not defined."""
+def outlook(pair: ConfigPair, kind: str = ENGINE, told: ModelFacts | None = None) -> Outlook:
+    """Model, rules and memory of a launch of this pair; `told` is what the hub says of a model that is not here.
+
+    Raises `LabError` where the engine is not defined.
+    """
     env = environment()
-    return look_ahead(pair, load_definition(kind, env.config_dir), env, host_for_a_launch())
+    return look_ahead(pair, load_definition(kind, env.config_dir), env, host_for_a_launch(), told=told)
 
 
 def rule_findings(pair: ConfigPair, kind: str = ENGINE) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ import pytest
 
 from lab.configs.pair import ConfigPair
 from lab.engine.definition import EngineDefinition
+from lab.engine.model_facts import facts_of
 from lab.engine.parallel_rules import parallel_rules
 from lab.engine.preflight import Outlook, look_ahead, look_ahead_arms
 from lab.environment import ROOT, read_environment
@@ -124,8 +125,6 @@ def test_what_an_old_gpu_cannot_do(
 
 
 def parallel(knobs: dict[str, Any], gpus: int, config: dict[str, Any] | None = None) -> list[Finding]:
-    from lab.engine.model_facts import facts_of
-
     facts = facts_of("m", config or published.LLAMA_3_8B)
     return [finding for _name, finding in parallel_rules(knobs, facts, host(*(gpu(i) for i in range(gpus))))]
 
@@ -165,6 +164,15 @@ def test_a_model_that_is_not_here_has_no_forecast_and_no_rules_of_its_own(vllm: 
     pair = ConfigPair('{"model": "org/not-here", "decode": {"max_model_len": 10}}', "")
     found = look_ahead(pair, vllm, read_environment({"HF_HOME": "/nowhere"}), host(gpu(0)))
     assert (found.facts, found.forecast, found.findings) == (None, None, ())
+
+
+def test_what_the_hub_tells_of_a_model_is_enough_for_a_forecast(vllm: EngineDefinition) -> None:
+    pair = ConfigPair('{"model": "org/not-here", "decode": {"max_model_len": 16384}}', "")
+    told = facts_of("org/not-here", published.LLAMA_3_8B)
+    found = look_ahead(pair, vllm, read_environment({"HF_HOME": "/nowhere"}), host(gpu(0)), told=told)
+    assert found.forecast is not None
+    assert found.forecast.weights_bytes == 16_060_522_496
+    assert codes(found) == ["context-beyond-model"]
 
 
 def test_a_model_with_missing_files_is_told_before_the_start(ahead: Ahead, tmp_path: Path) -> None:
