@@ -28,6 +28,8 @@ from pages.components.runner import runner_seen
 from pages.components.status import failure_word, milliseconds, number, tokens_per_s
 
 DEFAULT_TOKENS = 512
+# questions whose answer was stopped
+_STOPS = "chat:stops"
 _REDRAW_S = 0.05
 _SET_HERE = ("temperature", "top_p", "max_tokens")
 _KINDS = {"engine": N_("The served engine"), "attach": N_("The running server"), "gateway": N_("TaoToken gateway")}
@@ -55,6 +57,11 @@ class Turn:
     def counts(self) -> bool:
         """Whether later questions build on it."""
         return self.record is not None and bool(self.answer) and self.record.failure in (None, "cancelled")
+
+
+def stopped_answers() -> int:
+    """How many answers were stopped in this session; a live part of the page redraws it when the number changes."""
+    return len(st.session_state.get(_STOPS, ()))
 
 
 def partners(launch: LaunchRow | None, pair: ConfigPair) -> list[Partner]:
@@ -169,7 +176,9 @@ def _answer(partner: Partner, fields: Mapping[str, Scalar], system: str, turns: 
 
 def _streamed(call: ChatCall, turns: list[Turn], turn: Turn) -> None:
     turns.append(turn)
+    stops: list[str] = st.session_state.setdefault(_STOPS, [])
     pieces = iter(call)
+    whole = False
     try:
         with st.chat_message("user"):
             st.markdown(_spoken(turn.question))
@@ -186,10 +195,14 @@ def _streamed(call: ChatCall, turns: list[Turn], turn: Turn) -> None:
                 if time.monotonic() - drawn > _REDRAW_S:
                     drawn = time.monotonic()
                     _draw(turn, thinking, answer)
+        whole = True
     finally:
-        # a press of the stop button, or any other click, ends this run of the script in the middle
+        # a press of the stop button ends this run of the script in the middle: from here on every call of Streamlit,
+        # a look into the session included, would end it again
         pieces.close()  # type: ignore[attr-defined]
         turns[-1] = replace(turn, record=call.record)
+        if not whole:
+            stops.append(turn.question)
     st.rerun(scope="fragment")
 
 
