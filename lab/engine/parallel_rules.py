@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from lab.configs.rules import Ruled
@@ -39,7 +40,7 @@ def _devices_exist(knobs: Mapping[str, Scalar], host: HostFacts) -> Iterator[Rul
 
 def _enough_gpus(knobs: Mapping[str, Scalar], host: HostFacts) -> Iterator[Ruled]:
     sizes = [_size(knobs, name) for name in _SIZES]
-    wanted = sizes[0] * sizes[1] * sizes[2]
+    wanted = devices_wanted(knobs)
     if wanted == 1:
         return
     if host.kind == "cpu":
@@ -75,6 +76,11 @@ def _splits(shards: int, heads: int, kv_heads: int | None) -> bool:
     if heads % shards:
         return False
     return kv_heads is None or kv_heads % shards == 0 or shards % kv_heads == 0
+
+
+def devices_wanted(knobs: Mapping[str, Scalar]) -> int:
+    """How many devices the parallel sizes need together."""
+    return math.prod(_size(knobs, name) for name in _SIZES)
 
 
 def named_devices(knobs: Mapping[str, Scalar]) -> list[str]:

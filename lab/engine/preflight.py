@@ -12,11 +12,11 @@ from lab.configs.placeholders import with_variables
 from lab.configs.rules import Ruled, knob_rules, length_rules
 from lab.configs.workload_rules import longest_request
 from lab.engine.definition import EngineDefinition, load_definition
-from lab.engine.forecast import MemoryForecast, context_in_force, forecast
+from lab.engine.forecast import MemoryForecast, chosen_gpus, context_in_force, forecast
 from lab.engine.model import ModelRef, find_model
 from lab.engine.model_facts import ModelFacts, read_model_facts
 from lab.engine.overlays import apply_overlays
-from lab.engine.parallel_rules import parallel_rules
+from lab.engine.parallel_rules import devices_wanted, parallel_rules
 from lab.environment import Environment
 from lab.findings import Finding, LabError, Param
 from lab.host.facts import HostFacts
@@ -179,8 +179,8 @@ def _blocks(knobs: Mapping[str, Scalar], facts: ModelFacts) -> Iterator[Ruled]:
 
 
 def _device_rules(knobs: Mapping[str, Scalar], facts: ModelFacts | None, host: HostFacts) -> Iterator[Ruled]:
-    """What a GPU of this generation cannot do. Kernels differ, so a cache type is a warning; bfloat16 is refused."""
-    known = [(gpu, _capability(gpu.capability)) for gpu in host.gpus]
+    """What the chosen GPUs cannot do. Kernels differ, so a cache type is a warning; bfloat16 is refused."""
+    known = [(gpu, _capability(gpu.capability)) for gpu in chosen_gpus(knobs, host, devices_wanted(knobs))]
     for gpu, capability in known:
         if capability is None:
             continue

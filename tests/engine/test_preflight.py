@@ -124,6 +124,12 @@ def test_what_an_old_gpu_cannot_do(
     assert [(each.code, each.severity) for each in found.findings] == ([] if code is None else [(code, severity)])
 
 
+def test_only_the_gpus_that_are_chosen_count(ahead: Ahead) -> None:
+    mixed = host(Gpu(0, "Tesla T4", 16 * 2**30, 0, (), "7.5"), gpu(1))
+    assert codes(ahead({"dtype": "bfloat16"}, mixed), "error") == ["bfloat16-on-old-gpu"]
+    assert codes(ahead({"dtype": "bfloat16", "devices": "1"}, mixed), "error") == []
+
+
 def parallel(knobs: dict[str, Any], gpus: int, config: dict[str, Any] | None = None) -> list[Finding]:
     facts = facts_of("m", config or published.LLAMA_3_8B)
     return [finding for _name, finding in parallel_rules(knobs, facts, host(*(gpu(i) for i in range(gpus))))]
