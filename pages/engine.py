@@ -29,7 +29,7 @@ from pages.components.engine_choice import engine_select, missing_engine
 from pages.components.i18n import _, word_finding
 from pages.components.launch import failure_text, launch_record, launch_state, live_launch
 from pages.components.launch_choice import launch_choice
-from pages.components.launch_steps import steps_line
+from pages.components.launch_steps import launch_steps
 from pages.components.log_view import log_view
 from pages.components.markdown import plain_markdown
 from pages.components.memory_forecast import memory_forecast_panel
@@ -158,9 +158,7 @@ def named_launch() -> LaunchRow | None:
 
 def one_launch(launch: LaunchRow) -> None:
     """Why it failed, the command that ran, what it took, its log."""
-    steps = steps_line(launch)
-    if steps is not None:
-        st.caption(steps)
+    launch_steps(launch)
     failure_text(launch)
     if launch.state == "failed":
         free = live_launch(runner_seen()) is None

@@ -66,8 +66,16 @@ def _start_text(launch: LaunchRow, expected: ExpectedStart) -> str:
     return f"{phase_text(launch)} · {text.format(duration=duration(expected.ready_s), n=expected.starts)}"
 
 
+def launch_steps(launch: LaunchRow) -> None:
+    """The steps on one line; a tooltip has the last line of the log of each. Nothing where none are known."""
+    line = steps_line(launch)
+    if line is not None:
+        said = [f"- {_step_word(step)}: `{step.line.replace('`', '')}`" for step in launch.history if step.line]
+        st.caption(line, help="\n".join(said) or None)
+
+
 def steps_line(launch: LaunchRow) -> str | None:
-    """All steps on one line, each with what it took; None for a launch of which none are known."""
+    """All steps, each with what it took; None for a launch of which none are known."""
     if not launch.history:
         return None
     spans = [after.after_s - step.after_s for step, after in pairwise(launch.history)]
