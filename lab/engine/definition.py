@@ -155,7 +155,10 @@ class Ready(_Part):
 
 
 class ClientPaths(_Part):
-    """What the lab asks a running server; the defaults are vLLM's, for a server that was not launched here."""
+    """What the lab asks a running server; the defaults are vLLM's, for a server that was not launched here.
+
+    "" is for what an engine does not have: it is then not asked.
+    """
 
     metrics_path: str = "/metrics"
     running_metric: str = "vllm:num_requests_running"
@@ -185,7 +188,8 @@ class FailurePattern(_Part):
 
     `following` is how many lines after the matching one belong to the message. `during` are the steps of the start in
     which the line must stand (any, where it is empty); `moment` is the word for them: the same line asks for another
-    cure while weights are loaded than under load.
+    cure while weights are loaded than under load. `unexplained` ones count only in a log in which no error of its own
+    stands, only echoes: a process that is killed says nothing.
     """
 
     failure: str = Field(alias="class")
@@ -194,6 +198,7 @@ class FailurePattern(_Part):
     share: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
     following: int = 0
     during: list[str] = Field(default_factory=list)
+    unexplained: bool = False
     moment: Literal["load", "profiling", "under-load"] | None = None
 
 
@@ -239,6 +244,8 @@ class EngineDefinition(_Part):
     metrics: Metrics | None = None
     effective: EffectiveSource = EffectiveSource()
     failure: list[FailurePattern] = Field(default_factory=list)
+    # errors that only say that something else failed
+    echo: Pattern | None = None
 
 
 def load_definition(kind: str, config_dir: Path) -> EngineDefinition:

@@ -59,6 +59,8 @@ class EngineClient:
     def running_requests(self) -> int | None:
         """Requests that run or wait; None where the server does not tell."""
         names = (self._paths.running_metric, self._paths.waiting_metric)
+        if not all(names):
+            return None
         found = self.metrics(names)
         return int(sum(found.values())) if len(found) == len(names) else None
 
@@ -72,6 +74,8 @@ class EngineClient:
 
     def reset_prefix_cache(self) -> bool | None:
         """Forget all cached prefixes; False where the server could not, None where it has no such endpoint."""
+        if not self._paths.reset_path:
+            return None
         answer = self._client_request("POST", self._paths.reset_path)
         if answer.status_code in (404, 405):
             return None

@@ -36,6 +36,8 @@ def read_counters(client: EngineClient, metrics: Metrics | None) -> Counters:
     """The counters now; without values where the server has none."""
     series = {} if metrics is None else metrics.series
     names = tuple(series[each] for each in (QUERIES, HITS, PREEMPTIONS) if each in series)
+    if not names:
+        return Counters()
     try:
         found = client.metrics(names)
     except LabError:

@@ -53,11 +53,12 @@ def _of_launch(store: Store, launch_id: int | None) -> list[int]:
 
 def _of_models(target: TrialTarget) -> list[int]:
     """vLLM and SGLang name it in their list of models."""
-    if target.observed is None:
+    path = target.observed.definition.ready.models_path if target.observed is not None else None
+    if target.observed is None or path is None:
         return []
     try:
         with target.observed.client() as client:
-            listed = (client.get_json("/v1/models") or {}).get("data")
+            listed = (client.get_json(path) or {}).get("data")
     except LabError:
         return []
     models = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
