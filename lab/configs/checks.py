@@ -103,14 +103,25 @@ def check_rules(pair: ConfigPair, engine: str = VLLM) -> list[Finding]:
 def _address_findings(pair: ConfigPair) -> list[Finding]:
     """An address without placeholders must be one; what a placeholder holds shows at run time."""
     address = pair.lab_values().get("gateway.base_url")
-    if not isinstance(address, str) or not address.strip() or "${" in address or "{env:" in address:
+    if not isinstance(address, str) or not address.strip():
         return []
+    if waiting := variables_in(address):
+        return _unset_address(pair, waiting)
     try:
         resolve_base_url(address)
     except LabError as problem:
         found = [replace(each, severity="warning") for each in problem.findings]
         return [placed_at_knob(pair, "gateway.base_url", each) for each in found]
     return []
+
+
+def _unset_address(pair: ConfigPair, names: tuple[str, ...]) -> list[Finding]:
+    """An address that waits for a variable which is not set; a warning, since only the gateway needs it."""
+    variables = read_environment().variables
+    unset = [name for name in names if not variables.get(name)]
+    if not unset or variables.get("TAOTOKEN_BASE_URL"):
+        return []
+    return [placed_at_knob(pair, "gateway.base_url", Finding("variable-unset", "warning", {"name": unset[0]}))]
 
 
 def check_lengths(pair: ConfigPair, workload: Workload | None = None) -> list[Finding]:

@@ -42,7 +42,7 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(
     st.lists(PIECES, max_size=40).map("".join), st.lists(PIECES, max_size=40).map(" ".join), st.text(max_size=80)
 )
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PAIR_1, PAIR_3 = ConfigPair(ARTICLE_1_SETTINGS, ARTICLE_1_CONFIG), ConfigPair(ARTICLE_3_SETTINGS, ARTICLE_3_CONFIG)
 
 

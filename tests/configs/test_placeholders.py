@@ -62,3 +62,12 @@ def test_a_key_is_not_put_into_the_command_line():
 
 def test_without_placeholders_the_pair_is_the_same_object(article_1):
     assert with_variables(article_1, {}) is article_1
+
+
+def test_an_address_that_waits_for_a_variable_is_a_remark(article_1, monkeypatch):
+    text = article_1.config_text.replace("https://taotoken.net/api", "https://${LAB_T_HOST}/api")
+    pair = replace(article_1, config_text=text)
+    found = [(f.code, f.severity, f.line) for f in check_pair(pair)]
+    assert ("variable-unset", "warning", 2) in found
+    monkeypatch.setenv("LAB_T_HOST", "gateway.example")
+    assert "variable-unset" not in [f.code for f in check_pair(pair)]
