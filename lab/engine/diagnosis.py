@@ -53,7 +53,10 @@ def diagnose(
     """
     lines = _clean_lines(log_text)
     steps = _steps(definition, lines)
+    raised = _raised(lines, definition.echo)
     for failure in definition.failure:
+        if failure.unexplained and raised:
+            continue
         found = _find(re.compile(failure.pattern), lines, steps, failure.during)
         if found is not None:
             place, match = found
@@ -61,7 +64,7 @@ def diagnose(
             remedies = tuple(Finding(code, "advice", params) for code in failure.remedies)
             said = tuple(_shortened(line) for line in lines[place : place + 1 + failure.following])
             return Diagnosis(failure.failure, said, remedies, failure.moment)
-    return _unexplained(lines, exit_code)
+    return _unexplained(lines, raised, exit_code)
 
 
 def read_log(path: Path) -> str:
@@ -119,9 +122,14 @@ def _params(failure: FailurePattern, match: re.Match[str], known: Mapping[str, P
     return params
 
 
-def _last_words(lines: list[str]) -> tuple[str, ...]:
+def _raised(lines: list[str], echo: str | None) -> list[str]:
+    """The errors of the log that are causes of their own."""
+    errors = [line for line in lines if _RAISED.search(line) and not _NOT_THE_CAUSE.search(line)]
+    return errors if echo is None else [line for line in errors if not re.search(echo, line)]
+
+
+def _last_words(lines: list[str], raised: list[str]) -> tuple[str, ...]:
     said = [line for line in lines if line.strip()]
-    raised = [line for line in said if _RAISED.search(line) and not _NOT_THE_CAUSE.search(line)]
     return tuple(_shortened(line) for line in raised[-1:] or said[-_SHOWN_LINES:])
 
 
@@ -129,12 +137,14 @@ def _shortened(line: str) -> str:
     return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]} …"
 
 
-def _unexplained(lines: list[str], exit_code: int | None) -> Diagnosis:
+def _unexplained(lines: list[str], raised: list[str], exit_code: int | None) -> Diagnosis:
     """The log names no cause: killed from outside, or a crash with its last words."""
     if exit_code is None or exit_code >= 0:
-        return Diagnosis("crash", _last_words(lines), (Finding("remedy-see-log", "advice", {"exit_code": exit_code}),))
+        return Diagnosis(
+            "crash", _last_words(lines, raised), (Finding("remedy-see-log", "advice", {"exit_code": exit_code}),)
+        )
     number = -exit_code
     name = signal.Signals(number).name if number in signal.valid_signals() else str(number)
     failure = "killed" if number in _FROM_OUTSIDE else "crash"
     code = "remedy-killed" if failure == "killed" else "remedy-crashed"
-    return Diagnosis(failure, _last_words(lines), (Finding(code, "advice", {"signal": name}),))
+    return Diagnosis(failure, _last_words(lines, raised), (Finding(code, "advice", {"signal": name}),))
