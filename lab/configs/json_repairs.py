@@ -33,6 +33,8 @@ def json_fix(text: str, finding: Finding, offset: int) -> Fix | None:
             return Fix((Edit(offset, offset + 1, ""),))
         case "json-empty":
             return Fix((Edit(len(text), len(text), "{}\n"),))
+        case "json-unclosed":
+            return _closed(text)
         case "json-expected-comma":
             return _comma(text, offset)
         case "json-expected-key":

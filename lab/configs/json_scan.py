@@ -176,4 +176,6 @@ class _Scanner:
                 return LabError(odd)
             if self.text.startswith(("//", "/*", "#"), self.at):
                 code = "json-comment"
+            elif code in ("json-expected-comma", "json-expected-key") and self.at == len(self.text):
+                code = "json-unclosed"
         return LabError(Finding(code, "error", params, self.file, place.line, place.column))
