@@ -35,7 +35,7 @@ def paste_view(working: ConfigPair) -> ConfigPair:
         _left_over(result)
         return working
     use = _use(working)
-    _understood(result.values)
+    _understood(result.values, working if use == "merged" else None)
     _left_over(result)
     _rebuilt(result)
     try:
@@ -91,20 +91,20 @@ def _keep_safe_text(key: str, working: ConfigPair | None) -> None:
     st.session_state[f"{key}:read"] = result
 
 
-def _understood(values: Sequence[PastedValue]) -> None:
-    """One row for each value; the guessed ones say why."""
+def _understood(values: Sequence[PastedValue], into: ConfigPair | None) -> None:
+    """One row for each value; the guessed ones say why. `into`: the pair in which they are set, if they are."""
     guessed = sum(value.guessed for value in values)
     sure = len(values) - guessed
-    st.markdown(
-        f":green[:material/check:] {ngettext('{n} value understood', '{n} values understood', sure).format(n=sure)}"
-        f"&emsp;:orange[:material/help:] {ngettext('{n} guessed', '{n} guessed', guessed).format(n=guessed)}"
-    )
+    count = f":green[:material/check:] {ngettext('{n} value understood', '{n} values understood', sure).format(n=sure)}"
+    if guessed:
+        count += f"&emsp;:orange[:material/help:] {ngettext('{n} guessed', '{n} guessed', guessed).format(n=guessed)}"
+    st.markdown(count)
     frame = pd.DataFrame(
         {
             "file": [_FILES[value.file] for value in values],
             "key": [".".join(value.path) for value in values],
             "value": [value.literal or value_text(value.path[-1], value.value) for value in values],
-            "how": [_how(value) for value in values],
+            "how": [_how(value, into) for value in values],
         }
     )
     st.dataframe(
@@ -120,10 +120,17 @@ def _understood(values: Sequence[PastedValue]) -> None:
     )
 
 
-def _how(value: PastedValue) -> str:
-    if not value.guessed:
-        return _("understood")
-    return _("guessed: {why}").format(why="; ".join(word(reason) for reason in value.reasons))
+def _how(value: PastedValue, into: ConfigPair | None) -> str:
+    how = _("understood")
+    if value.guessed:
+        how = _("guessed: {why}").format(why="; ".join(word(reason) for reason in value.reasons))
+    if into is None or _has_place(value, into):
+        return how
+    return f"{how}; {_('not set: your files have no place for it')}"
+
+
+def _has_place(value: PastedValue, pair: ConfigPair) -> bool:
+    return value.path[0] == "workload" or (value.knob is not None and pair.takes(value.knob))
 
 
 def _left_over(result: PasteResult) -> None:

@@ -45,6 +45,15 @@ def test_a_stripped_block_is_read_shown_and_saved(put: Put, open_page: Open) -> 
     assert field(view(fine(app), "paste").text_area, "Text of an article").value == ""
 
 
+def test_a_value_that_the_files_cannot_take_says_so(put: Put, open_page: Open) -> None:
+    put()
+    text = f"prefill {{ batch_size 8 max_prefill_tokens 2048 chunked_prefill true }} {STRIPPED}"
+    app = pasted(fine(open_page("configs")), text)
+    how = {row["key"]: row["how"] for row in fine(app).dataframe[0].value.to_dict("records")}
+    assert "not set" in how["prefill.batch_size"] and "not set" not in how["prefill.max_prefill_tokens"]
+    assert "batch_size" not in "".join(line for line in texts(app).splitlines() if line.startswith("+"))
+
+
 def test_free_text_is_no_configuration(put: Put, open_page: Open) -> None:
     put()
     app = pasted(fine(open_page("configs")), "Dear reader, chunked prefill is a fine thing. See you next week!")
