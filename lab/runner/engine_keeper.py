@@ -200,16 +200,15 @@ class EngineKeeper:
             cancelled=cancelled,
             on_phase=self._tell_phase,
         )
+        if engine.launch_id is not None:
+            after_s = engine.process.age_s
+            update_launch(
+                self._site.store, engine.launch_id, state="ready", ready_s=report.seconds, after_s=after_s
+            )  # fmt: skip
+        # it can be used by now, but not measured: the engine gathers facts about its host for this, for seconds
         effective = read_effective(engine.root_url, definition, engine.api_key, cancelled)
         if engine.launch_id is not None:
-            update_launch(
-                self._site.store,
-                engine.launch_id,
-                state="ready",
-                ready_s=report.seconds,
-                effective=effective,
-                after_s=engine.process.age_s,
-            )
+            update_launch(self._site.store, engine.launch_id, effective=effective)
         return replace(engine, marks=compare_effective(command.flags, effective), ready=True)
 
     def _tell_phase(self, phase: str, line: str) -> None:

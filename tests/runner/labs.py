@@ -37,7 +37,7 @@ request_timeout_s = 60
 """
 
 
-def wait_for(condition: Callable[[], object], timeout_s: float = 20.0) -> None:
+def wait_for(condition: Callable[[], object], timeout_s: float = 40.0) -> None:
     """Poll until the condition holds; fails the test when it does not within the time."""
     deadline = time.monotonic() + timeout_s
     while not condition():
