@@ -50,6 +50,7 @@ class Rule(BaseModel):
     value: Scalar | None = None
     source: str | None = Field(default=None, alias="from")
     within: str | None = None
+    turn: Literal["up", "down"] | None = None
     unless: tuple[Scalar, ...] = ()
     idle_with: str | None = Field(default=None, alias="idle-with")
     then: bool = False
@@ -117,7 +118,7 @@ def _remedy(advice: Finding, current: Mapping[str, Scalar | None], before: Seque
 
 
 class _UnknownError(Exception):
-    """The value to start from is not known."""
+    """No value can be given: the one to start from is not known, or is on the right side already."""
 
 
 def _code(code: str, was: Scalar | None) -> str:
@@ -163,6 +164,8 @@ def _limit(rule: Rule, was: Scalar | None, params: Mapping[str, Param]) -> Scala
     number = _number(value)
     if number <= 0:
         return None
+    if was is not None and _number(was) != number and (number > _number(was)) != (rule.turn == "up"):
+        raise _UnknownError  # what the log speaks of is not what this launch set
     return int(number) if float(number).is_integer() and not isinstance(was, float) else number
 
 

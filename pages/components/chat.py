@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from lab.configs.pair import ConfigPair
+from lab.configs.placeholders import with_variables
 from lab.engine.definition import load_definition
 from lab.engine.request_fields import request_fields
 from lab.findings import LabError
@@ -67,7 +68,7 @@ def stopped_answers() -> int:
 def partners(launch: LaunchRow | None, pair: ConfigPair) -> list[Partner]:
     """Who can be talked to now: the served engine, the server that was attached, the gateway."""
     found = []
-    if launch is not None and launch.state == "ready" and launch.port is not None:
+    if launch is not None and launch.state in ("ready", "busy") and launch.port is not None:
         found.append(_engine(launch, pair))
     attached = attached_target()
     if attached is not None:
@@ -90,6 +91,7 @@ def _engine(launch: LaunchRow, pair: ConfigPair) -> Partner:
 def chat_panel(launch: LaunchRow | None, pair: ConfigPair) -> None:
     """Draw the conversation and its field."""
     with errors_as_messages():
+        pair = with_variables(pair, environment().variables)
         found = partners(launch, pair)
         if not found:
             st.caption(

@@ -91,6 +91,12 @@ def test_opposite_cures_turn_the_knob_opposite_ways(vllm: EngineDefinition) -> N
     assert remedies(vllm, NO_ROOM, knobs)[0].changes == {"gpu_memory_utilization": 0.95}
 
 
+def test_a_limit_never_leads_the_wrong_way(vllm: EngineDefinition) -> None:
+    (first, *_others) = remedies(vllm, FREE_MEMORY, {"gpu_memory_utilization": 0.3})
+    assert first.changes == {}
+    assert "at most 0.66" in word(first.code, first.params)
+
+
 def test_a_context_too_long_is_cut_to_what_fits_or_the_cache_made_larger(vllm: EngineDefinition) -> None:
     found = remedies(vllm, TOO_LONG, ARTICLE | {"max_model_len": 131072})
     assert [dict(remedy.changes) for remedy in found] == [

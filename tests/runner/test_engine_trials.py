@@ -10,6 +10,8 @@ import time
 import psutil
 import pytest
 
+from lab.configs.pair import read_pair
+from lab.engine.remedies import stored_remedies
 from lab.host.process_identity import group_members
 from lab.messages import word_message
 from lab.store import add_intent, get_host, get_intent, list_launches
@@ -61,6 +63,30 @@ def test_an_engine_that_cannot_start_fails_its_trial_with_cause_and_cure_and_the
     launch = next(each for each in list_launches(lab.store) if each.id == failed.launch_id)
     assert (launch.state, launch.failure) == ("failed", "out-of-memory")
     assert view.row.state == "done"
+
+
+def test_a_failed_start_keeps_the_remedies_with_the_values_of_its_launch(lab: Lab) -> None:
+    words = ["torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.71 GiB."]
+    lab.engine_behaves(refuse_start=True, last_words=words)
+    knobs = 'gpu_memory_utilization = 0.9, max_model_len = 8192, kv_cache_dtype = "auto"'
+    arm = f'[[arm]]\nname = "full"\nset = {{ {knobs} }}\n'
+    view = lab.run_until_ended(lab.queue(arm), timeout_s=30)
+    lower = {"gpu_memory_utilization": 0.85}
+    shorter = {**lower, "max_model_len": 4096}
+    remedies = [dict(remedy.changes) for remedy in stored_remedies(view.trials[0].message)]
+    assert remedies == [lower, shorter, {**shorter, "kv_cache_dtype": "fp8"}]
+    assert "0.9 → 0.85" in word_message(view.trials[0].message or {})
+
+
+def test_a_start_with_a_remedy_is_not_taken_back_by_the_host(lab: Lab) -> None:
+    pair = read_pair(lab.config_dir).with_knobs({"gpu_memory_utilization": 0.85})
+    payload = {"settings_text": pair.settings_text, "config_text": pair.config_text}
+    explicit = {**payload, "explicit": ["gpu_memory_utilization"]}
+    serve = add_intent(lab.store, lab.host, "serve", payload=explicit, person="tester")
+    lab.start_runner()
+    wait_for(lambda: get_intent(lab.store, serve).outcome == "done")  # type: ignore[union-attr]
+    argv = list_launches(lab.store)[0].argv
+    assert argv[argv.index("--gpu-memory-utilization") + 1] == "0.85"
 
 
 def test_an_engine_that_dies_in_mid_trial_is_replaced_for_the_next_one(lab: Lab) -> None:
