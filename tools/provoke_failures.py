@@ -158,6 +158,7 @@ def main() -> int:
     unknown = [name for name in chosen.names if name not in CASES]
     if unknown:
         parser.error(f"no such case: {', '.join(unknown)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the engine of the case is ended all the same
     chosen.to.mkdir(parents=True, exist_ok=True)
     for name in chosen.names or CASES:
         started = time.monotonic()
