@@ -8,6 +8,7 @@ from lab.configs.pair import ConfigPair
 from lab.engine.definition import load_definition
 from lab.engine.model import hub_cache_dir
 from lab.engine.model_facts import ModelFacts
+from lab.engine.pair_command import pair_command
 from lab.engine.preflight import Outlook, look_ahead, look_ahead_arms
 from lab.findings import Finding
 from lab.host.facts import HostFacts
@@ -32,15 +33,16 @@ def outlook(pair: ConfigPair, kind: str = ENGINE, told: ModelFacts | None = None
 
 
 def rule_findings(pair: ConfigPair, kind: str = ENGINE) -> tuple[Finding, ...]:
-    """What the rules of model and host say, without the memory of this moment: cheap enough for every second."""
+    """What command, model and rules say, without the memory of this moment: cheap enough for every second."""
     texts = (pair.settings_text, pair.config_text, pair.settings_file, pair.config_file)
     return _of_rules(texts, kind, _place())
 
 
 @st.cache_data(ttl=10, show_spinner=False, max_entries=20)
 def _of_rules(texts: tuple[str, str, str, str], kind: str, place: str) -> tuple[Finding, ...]:  # noqa: ARG001
-    env, pair = environment(), ConfigPair(*texts)
-    return look_ahead(pair, load_definition(kind, env.config_dir), env, current_facts()).findings
+    env, pair, host = environment(), ConfigPair(*texts), current_facts()
+    built = pair_command(env, pair, kind, host.kind, look_for_engine=False)
+    return (*built.findings, *look_ahead(pair, built.definition, env, host).findings)
 
 
 def arm_findings(experiment: Experiment) -> tuple[Finding, ...]:

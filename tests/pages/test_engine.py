@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from lab.host.lock import hold_lock
@@ -12,9 +13,16 @@ from lab.store import Store, add_launch, heartbeat, list_launches, open_intents,
 from pages.components.command import readable
 from pages.components.context import host_name
 from pages.components.effective import asked_flags
+from tests.engine.model_folders import model_folder
 from tests.pages.test_home import texts
 
 OpenPage = Callable[..., AppTest]
+
+
+@pytest.fixture
+def model(own_place: Path) -> Path:
+    """The pair's own model, whole on the disk."""
+    return model_folder(own_place / "run" / "models" / "smollm2-135m-instruct", {})
 
 
 def live(store: Store, state: str = "serving", trial_id: int | None = None, log: str = "x.log") -> int:
@@ -30,6 +38,7 @@ def lock(place: Path) -> object:
     return hold_lock(place / "runner.lock", f"sqlite:///{place / 'experiments.db'}")
 
 
+@pytest.mark.usefixtures("model")
 def test_start_asks_the_runner_for_the_live_pair_once(open_page: OpenPage, store: Store, own_place: Path) -> None:
     heartbeat(store, host_name(), runner_pid=1, state="idle", detail=None, trial_id=None, launch_id=None)
     with lock(own_place):
@@ -97,6 +106,7 @@ def test_a_broken_config_file_is_a_message_with_its_place(open_page: OpenPage, o
     assert any("settings.json" in error.value for error in app.error)
 
 
+@pytest.mark.usefixtures("model")
 def test_a_start_is_not_offered_while_the_checks_find_an_error(open_page: OpenPage, own_place: Path) -> None:
     settings = own_place / "configs" / "settings.json"
     text = settings.read_text("utf-8")
@@ -107,6 +117,12 @@ def test_a_start_is_not_offered_while_the_checks_find_an_error(open_page: OpenPa
     settings.write_text(text, "utf-8")
     app.run()
     assert not app.button(key="serve").disabled
+
+
+def test_a_start_without_the_model_is_not_offered_and_says_how_to_get_it(open_page: OpenPage) -> None:
+    app = open_page("engine")
+    assert app.button(key="serve").disabled
+    assert any("smollm2-135m-instruct is not in" in said.value and "make setup" in said.value for said in app.caption)
 
 
 def test_a_launch_is_shown_that_the_address_names(open_page: OpenPage, store: Store, own_place: Path) -> None:
