@@ -11,8 +11,9 @@ import click
 from lab.cli.findings_report import echo_findings, finding_json
 from lab.cli.pair_saving import fresh_findings, note_option, save
 from lab.cli.store_access import json_option
+from lab.configs.checks import parse_errors
 from lab.configs.pair import ConfigPair, diff_pair, read_pair
-from lab.configs.paste import PastedValue, PasteResult, merged, read_paste, replaced
+from lab.configs.paste import PastedValue, PasteResult, merged, read_paste, replaced, why_not_set
 from lab.environment import read_environment
 from lab.findings import has_errors
 from lab.messages import word
@@ -28,27 +29,29 @@ def paste(file: Any, whole: bool, write: bool, note: str, as_json: bool) -> int:
     """Show what of the text in FILE (default: stdin) belongs into settings.json and config.toml, and the diff.
 
     What was understood, what was guessed and what could not be placed is listed; blocks for other clients are named.
-    Keys are never kept. Exit status 2 when the result has an error that was not there before.
+    Keys are never kept. A result with an error that was not there before is not written: exit status 2.
     """
     env = read_environment()
     old = read_pair(env.config_dir)
     result = read_paste(file.read(), old)
     new = replaced(old, result) if whole else merged(old, result)
     fresh = fresh_findings(old, new)
-    version = save(env, old, new, note=note or "pasted") if write and diff_pair(old, new) else None
+    write = write and bool(diff_pair(old, new)) and not has_errors(fresh)
+    version = save(env, old, new, note=note or "pasted") if write else None
     if as_json:
         click.echo(json.dumps(_report(result, old, new, version), ensure_ascii=False, indent=2, default=str))
     else:
-        _show(result)
+        _show(result, None if whole else old)
         click.echo(diff_pair(old, new) or "Nothing to change.\n", nl=False)
         echo_findings((*result.notes, *fresh), err=True)
     return 2 if has_errors(fresh) else 0
 
 
-def _show(result: PasteResult) -> None:
+def _show(result: PasteResult, into: ConfigPair | None) -> None:
     for title, values in (("understood", result.understood), ("guessed", result.guessed)):
         for value in values:
-            why = "; ".join(word(reason, {}) for reason in value.reasons)
+            left_out = None if into is None or parse_errors(into) else why_not_set(into, value)
+            why = "; ".join(word(reason, {}) for reason in (*value.reasons, *([left_out] if left_out else [])))
             click.echo(f"{title}: {_line(value)}{f' ({why})' if why else ''}")
     for left in result.unplaced:
         click.echo(f"not placed: {' '.join(left.text.split())} ({word(left.reason, {})})")

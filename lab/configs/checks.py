@@ -35,7 +35,7 @@ from lab.environment import read_environment
 from lab.findings import Finding, LabError, Param, Severity, has_errors
 from lab.records.workload import Scalar, Workload
 
-_PLACEHOLDER_MODEL = "your-model-name"
+PLACEHOLDER_MODEL = "your-model-name"
 _NEAR_ENOUGH_FOR_A_TYPO = 0.8
 VLLM_VERSION = "0.32"
 
@@ -93,9 +93,9 @@ def check_rules(pair: ConfigPair, engine: str = VLLM) -> list[Finding]:
             found.append(placed_at_knob(pair, name, Finding("vllm-only-field", "advice", {"knob": name})))
     found += _address_findings(pair)
     for name in ("model", "request_model"):
-        if knobs.get(name) == _PLACEHOLDER_MODEL:
+        if knobs.get(name) == PLACEHOLDER_MODEL:
             severity: Severity = "error" if name == "model" else "warning"
-            params = {"knob": name, "value": _PLACEHOLDER_MODEL}
+            params = {"knob": name, "value": PLACEHOLDER_MODEL}
             found.append(placed_at_knob(pair, name, Finding("placeholder-model", severity, params)))
     return found
 
@@ -186,7 +186,7 @@ def _leaf_findings(
     if is_literal_secret(path[-1], value):
         yield Finding("secret-in-file", params={"key": dotted})
         return
-    if path[0] == "workload" and document is pair.config:
+    if path[0] == "workload" and document is pair.config and len(path) > 1:
         return
     entry = known.get(path)
     if isinstance(entry, Removed):
@@ -200,7 +200,17 @@ def _leaf_findings(
             params = {"knob": dotted, "value": str(value), "kind": "true or false", "written": written(value)}
             yield Finding("wrong-type", params=params)
     else:
-        yield _unknown(dotted, known)
+        yield _wrong_shape(document, known, path) or _unknown(dotted, known)
+
+
+def _wrong_shape(document: Document, known: Mapping[Path, Knob | Removed], path: tuple[str, ...]) -> Finding | None:
+    """A table where a value is known, or a value where a table is: its settings would be left out without a word."""
+    above = next((path[:n] for n in range(1, len(path)) if isinstance(known.get(path[:n]), Knob)), None)
+    if above is not None:
+        return Finding("not-a-value", params={"key": ".".join(above)})
+    tables = {each[:n] for each in known for n in range(1, len(each))} | {("engine",), ("engine", "args")}
+    tables |= set() if document.file.endswith(".json") else {("workload",)}
+    return Finding("not-a-table", params={"key": ".".join(path)}) if path in tables else None
 
 
 def _place(pair: ConfigPair, document: Document, path: tuple[str, ...]) -> Place:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lab.configs.dialects import engine_args_place, form_keys
-from lab.configs.documents import Document
+from lab.configs.documents import Document, open_document
 from lab.configs.knobs import Dialect, File, Knob, Place, Removed, Switch, knob_table
 from lab.configs.pair import ConfigPair
 from lab.configs.positions import BOM, same_value
@@ -162,7 +162,9 @@ class _Converter:
         where.append(Finding(code, severity, shown, document.file, line, column))
 
     def _comments(self, document: Document, kept: str) -> None:
-        count = len(list(_comment_lines(document))) - kept.count("#")
+        count = _comment_lines(document)
+        if kept:
+            count -= _comment_lines(open_document(kept, document.file))
         if count > 0:
             self.notes.append(Finding("comments-left-behind", "advice", {"count": count}, document.file))
 
@@ -203,16 +205,16 @@ def _above(text: str, offset: int) -> int:
     return at
 
 
-def _comment_lines(document: Document) -> Iterator[int]:
-    """Lines of a TOML text with a comment: a `#` outside of every value."""
+def _comment_lines(document: Document) -> int:
+    """How many lines of a TOML text have a comment: a `#` outside of every value."""
     if document.file.endswith(".json"):
-        return
+        return 0
     covered = [document.literal(path) or "" for path, _ in document.leaves()]
     text = document.text
     for literal in covered:
         if "#" in literal:
             text = text.replace(literal, "", 1)
-    yield from (number for number, line in enumerate(text.split("\n"), start=1) if "#" in line)
+    return sum("#" in line for line in text.split("\n"))
 
 
 def _json_has(value: object) -> bool:

@@ -43,6 +43,8 @@ def json_fix(text: str, finding: Finding, offset: int) -> Fix | None:
             return _colon(text, offset)
         case "json-expected-value":
             return _value(text, offset)
+        case "json-control-character":
+            return Fix((Edit(offset, offset + 1, json.dumps(text[offset])[1:-1]),))
         case "json-bad-string":
             return _string(text, offset)
         case "json-extra-text":
@@ -165,9 +167,7 @@ def _number(offset: int, shown: str) -> Fix:
 
 
 def _string(text: str, offset: int) -> Fix | None:
-    """A backslash or a tab that must be escaped, or the quote that is missing at the end of the line."""
-    if offset < len(text) and text[offset] == "\t":
-        return Fix((Edit(offset, offset + 1, "\\t"),))
+    """A backslash that must be escaped, or the quote that is missing at the end of the line."""
     start = text.rfind("\n", 0, offset) + 1
     wrong = re.compile(r'\\(?![\\"/bfnrtu])').search(text, start, len(text))
     line_end = text.find("\n", offset)

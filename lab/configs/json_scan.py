@@ -7,7 +7,7 @@ import json.decoder
 import re
 from dataclasses import dataclass
 
-from lab.configs.positions import BOM, Path, odd_character, position
+from lab.configs.positions import BOM, Path, lone_surrogate, odd_character, position
 from lab.findings import Finding, LabError, Param
 
 _SPACE = " \t\r\n"
@@ -91,10 +91,15 @@ class _Scanner:
         return self._plain()
 
     def _string(self) -> str:
+        start = self.at
         try:
             value, self.at = _read_string(self.text, self.at + 1)
         except json.JSONDecodeError as problem:
-            raise self._error("json-bad-string", at=min(problem.pos, len(self.text))) from None
+            at = min(problem.pos, len(self.text))
+            control = "\n" != self.text[at : at + 1] < " " and problem.msg.startswith("Invalid control")
+            raise self._error("json-control-character" if control else "json-bad-string", at=at) from None
+        if lone_surrogate(value) is not None:
+            raise self._error("half-character", at=start)
         return value
 
     def _plain(self) -> Node:

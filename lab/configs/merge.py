@@ -121,10 +121,6 @@ def _merged_file(
     return merged
 
 
-def _text(pair: ConfigPair, file: File) -> str:
-    return pair.settings_text if file == "settings" else pair.config_text
-
-
 def _by_key(
     file: File,
     documents: list[Document],
@@ -159,9 +155,10 @@ def _by_lines(base: str, theirs: str, mine: str) -> str | None:
 
 def _same_keys(text: str, other: str, name: str) -> bool:
     try:
-        return dict(open_document(text, name).leaves()) == dict(open_document(other, name).leaves())
+        one, two = (dict(open_document(each, name).leaves()) for each in (text, other))
     except LabError:
         return False
+    return one.keys() == two.keys() and all(_same(one[path], two[path]) for path in one)
 
 
 def _rival_above(path: Path, taken: Mapping[Path, Change]) -> Change | None:

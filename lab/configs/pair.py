@@ -209,6 +209,9 @@ class ConfigPair:
         return pair
 
     def _put(self, place: Place, value: object) -> ConfigPair:
+        standing = self._get(place)
+        if isinstance(standing, int) and isinstance(value, float) and value.is_integer():
+            value = int(value)  # 60 over 120 stays a whole number, as its neighbours are
         if place.file == "settings":
             return replace(self, settings_text=self.settings.set(place.path, value).text)
         return replace(self, config_text=self.config.set(place.path, value).text)

@@ -19,6 +19,8 @@ _SUFFIX = ".lab-save"
 def read_text(path: Path) -> str:
     """The text with its line ends and byte-order mark as they are."""
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device could be read for ever
+            raise error("config-unreadable", file=str(path), reason="it is not a file")
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise error("config-missing", file=str(path)) from None

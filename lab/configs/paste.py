@@ -6,6 +6,7 @@ import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lab.configs.checks import PLACEHOLDER_MODEL
 from lab.configs.knobs import Dialect, File, Removed
 from lab.configs.pair import ConfigPair
 from lab.configs.paste_blocks import Block, Item, read_block
@@ -118,14 +119,27 @@ def replaced(pair: ConfigPair, result: PasteResult) -> ConfigPair:
 
 def merged(pair: ConfigPair, result: PasteResult) -> ConfigPair:
     """The pair's own files with the pasted values set: form, layout and comments of the pair stay."""
-    workload = {value.path[1]: value.value for value in result.values if value.path[0] == "workload"}
+    values = [value for value in result.values if why_not_set(pair, value) is None]
+    workload = {value.path[1]: value.value for value in values if value.path[0] == "workload"}
     knobs: dict[str, Scalar] = {}
-    for value in result.values:
+    for value in values:
         if value.path[0] != "workload" and value.knob is not None and isinstance(value.value, str | int | float):
             knobs.setdefault(value.knob, value.value)
-    settable = {name: value for name, value in knobs.items() if pair.takes(name)}
-    pair = pair.with_knobs(settable)
+    pair = pair.with_knobs(knobs)
     return pair.with_workload(workload) if workload else pair
+
+
+def why_not_set(pair: ConfigPair, value: PastedValue) -> str | None:
+    """The message code of why `merged` leaves a value out; None where it sets it.
+
+    An article's example name of a model stays out where the pair has a model: nothing could be started with it.
+    """
+    if value.path[0] == "workload":
+        return None
+    if value.knob is None or not pair.takes(value.knob):
+        return "paste-no-place"
+    own = pair.raw_value(value.knob) if value.value == PLACEHOLDER_MODEL else None
+    return "paste-example-name" if own is not None else None
 
 
 def _blocks(text: str, current: ConfigPair | None) -> list[Block]:

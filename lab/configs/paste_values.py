@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ _ADDRESS = re.compile(r"(https?)(?::/{0,2}|/{0,2})(?=[\w.])")
 _SURE_WORD = re.compile(r"[-/.:\d$]")
 _NAME = re.compile(r"\$?([A-Z][A-Z0-9_]*)")
 DEFAULT_NAME = "TAOTOKEN_API_KEY"
+_LONGEST_NUMBER = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,8 @@ def _number(text: str, start: int, kind: Kind, reasons: tuple[str, ...]) -> Read
         return None
     literal = match.group()
     plain = literal.replace("_", "").lstrip("+")
+    if len(plain) > _LONGEST_NUMBER or not math.isfinite(float(plain)):
+        return None
     if not re.search(r"[.eE]", plain):
         return ReadValue(int(plain), match.end(), literal, reasons)
     value = float(plain)

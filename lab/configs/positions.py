@@ -19,6 +19,7 @@ LOOKALIKES = {
     **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
 }  # fmt: skip
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'|#[^\n]*")
 
 
@@ -36,6 +37,12 @@ def position(text: str, offset: int) -> Position:
     if line_start == 0 and text.startswith(BOM):
         column = max(1, column - 1)
     return Position(text.count("\n", 0, offset) + 1, column)
+
+
+def lone_surrogate(text: str) -> int | None:
+    """Where half of a character stands, which no file can hold; None where there is none."""
+    found = _SURROGATE.search(text)
+    return None if found is None else found.start()
 
 
 def line_end_of(text: str) -> str:

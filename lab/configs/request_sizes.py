@@ -27,11 +27,12 @@ class RequestSize:
 
 def request_size(workload: Workload, stage: Stage) -> RequestSize:
     """The longest request of one stage. A long prompt thrown in asks for a single token of output."""
-    output = 1 if workload.kind == "interference" else workload.output_tokens
+    longest, output = max(workload.prompt_tokens, default=None), workload.output_tokens
+    if workload.kind == "interference":
+        return max(RequestSize(longest, 1), RequestSize(None, output), key=lambda size: size.least)
     if stage.kind == "prompt_tokens" and stage.value is not None:
         return RequestSize(int(stage.value), output)
-    exact = workload.kind in ("interference", "ladder") or workload.prompts == "exact"
-    return RequestSize(max(workload.prompt_tokens) if exact and workload.prompt_tokens else None, output)
+    return RequestSize(longest if workload.kind == "ladder" or workload.prompts == "exact" else None, output)
 
 
 def too_long_lengths(workload: Workload, limit: int) -> tuple[Sequence[int], bool]:

@@ -23,6 +23,11 @@ _PASTED_VALUE = re.compile(
     r"""(?i)(?:api_?key|hf_token|secret|password|authorization)["'`]?\s*[=:]?\s*["'`]?"""
     r"""(?![$_]|os\.environ|\{env|[A-Z_]+\b)([^\s,;"'`}\])\u3000-\u9fff]{6,})"""
 )
+# a password before the host, or a key among the parameters of an address; placeholders stay
+_IN_ADDRESS = re.compile(
+    r"""(?i)(://[^/\s:@"'`]*:|[?&](?:api_?key|key|(?:access_|auth_)?token|secret|password|sig(?:nature)?)=)"""
+    r"""(?!\$\{|\{env:|\*\*\*)([^/?&@#\s"'`]+)(?=@|[&#\s"'`]|$)"""
+)
 MASK = "***"
 
 
@@ -33,14 +38,34 @@ def is_secret_key(name: str) -> bool:
 
 def is_literal_secret(name: str, value: object) -> bool:
     """Whether `value` is a key written out: text under a secret's name that is no placeholder, or key-like text."""
+    if isinstance(value, dict):
+        return any(is_literal_secret(str(key), each) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return any(is_literal_secret(name, each) for each in value)
     if not isinstance(value, str) or not value.strip():
         return False
+    if holds_address_key(value):
+        return True
     without = _PLACEHOLDER.sub("", value).replace("Bearer", "").strip()
     if LOOKS_SECRET.search(without):
         return True
     if name.endswith("_env"):
         return _NAME.fullmatch(value.strip()) is None
     return is_secret_key(name) and bool(without)
+
+
+def holds_address_key(text: str) -> bool:
+    """Whether an address in the text carries a password or a key."""
+    return any(_is_address_key(match) for match in _IN_ADDRESS.finditer(text))
+
+
+def _is_address_key(match: re.Match[str]) -> bool:
+    """A port is no password: `://host:8000` is followed by a path, a password by an `@`."""
+    return not match.group(1).startswith("://") or match.string.startswith("@", match.end())
+
+
+def without_address_keys(text: str, mask: str) -> str:
+    return _IN_ADDRESS.sub(lambda match: match.group(1) + mask if _is_address_key(match) else match.group(), text)
 
 
 def placeholder_name(value: object) -> str | None:
@@ -61,7 +86,7 @@ def secret_error(name: str) -> LabError:
 
 def masked(text: str) -> str:
     """A text of a configuration file with keys written out replaced by `***`; placeholders stay."""
-    return LOOKS_SECRET.sub(MASK, mask_assigned(text, MASK))
+    return LOOKS_SECRET.sub(MASK, mask_assigned(without_address_keys(text, MASK), MASK))
 
 
 def mask_assigned(text: str, mask: str) -> str:
@@ -77,12 +102,19 @@ def mask_assigned(text: str, mask: str) -> str:
 def blanked(text: str) -> str:
     """Pasted text with what may be a key replaced by as many `*`, so that offsets stay; rather too much than a key."""
     text = _PASTED.sub(lambda match: "*" * len(match.group()), text)
+    text = _IN_ADDRESS.sub(_address_blanked, text)
     return _PASTED_VALUE.sub(lambda match: match.group()[: -len(match.group(1))] + "*" * len(match.group(1)), text)
+
+
+def _address_blanked(match: re.Match[str]) -> str:
+    return match.group(1) + "*" * len(match.group(2)) if _is_address_key(match) else match.group()
 
 
 def lines_with_keys(text: str) -> list[int]:
     """Lines that hold what can only be a real key, comments included: the whole text is stored with experiments."""
     lines = enumerate(text.split("\n"), start=1)
     return [
-        number for number, line in lines if _SURELY_SECRET.search(line) or _IN_A_COMMENT.search(line.partition("#")[2])
+        number
+        for number, line in lines
+        if _SURELY_SECRET.search(line) or _IN_A_COMMENT.search(line.partition("#")[2]) or holds_address_key(line)
     ]

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field, replace
 
 import tomlkit
 
-from lab.configs.positions import BOM, Path, Position, line_end_of, odd_character, position, same_value
+from lab.configs.positions import (
+    BOM,
+    Path,
+    Position,
+    line_end_of,
+    lone_surrogate,
+    odd_character,
+    position,
+    same_value,
+)
 from lab.configs.toml_scan import Entry, Header, Scan, find_duplicates, scan_toml, walk
 from lab.findings import Finding, LabError, Param, error
 
@@ -20,11 +29,17 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 def open_toml(text: str, file: str) -> TomlDocument:
     """The document; a `LabError` with line and column where the text is not TOML."""
+    half = lone_surrogate(text)
+    if half is not None:
+        place = position(text, half)
+        raise LabError(Finding("half-character", file=file, line=place.line, column=place.column))
     try:
         data = tomllib.loads(text.removeprefix(BOM))
+        return TomlDocument(text, file, data, scan_toml(text))
     except tomllib.TOMLDecodeError as problem:
         raise LabError(_explained(text, file, str(problem))) from None
-    return TomlDocument(text, file, data, scan_toml(text))
+    except RecursionError:
+        raise LabError(Finding("toml-too-deep", file=file, line=1, column=1)) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.configs.documents import open_document
 from lab.configs.gateway import DEFAULT_KEY_VARIABLE
-from lab.configs.secrets import LOOKS_SECRET, is_literal_secret, mask_assigned
+from lab.configs.secrets import LOOKS_SECRET, is_literal_secret, mask_assigned, without_address_keys
 from lab.findings import LabError
 
 
@@ -13,13 +13,15 @@ def without_keys(text: str, file: str, variable: str = DEFAULT_KEY_VARIABLE) -> 
 
     A text that cannot be parsed is searched line by line. Without a key it comes back as it was.
     """
-    text = LOOKS_SECRET.sub(f"${{{variable}}}", text)
+    text = without_address_keys(LOOKS_SECRET.sub(f"${{{variable}}}", text), f"${{{variable}}}")
     try:
         document = open_document(text, file)
     except LabError:
         return "".join(_line_without_keys(line, variable) for line in text.splitlines(keepends=True))
     for path, value in document.leaves():
-        if is_literal_secret(path[-1], value):
+        if isinstance(value, list) and is_literal_secret(path[-1], value):
+            document = open_document(mask_assigned(document.text, f"${{{variable}}}"), file)
+        elif is_literal_secret(path[-1], value):
             document = document.set(path, _instead(path[-1], variable))
     return document.text
 

@@ -82,11 +82,15 @@ def _kind_problems(table: Mapping[str, object]) -> list[tuple[Path, Finding]]:
 
 
 def longest_request(table: Mapping[str, object]) -> tuple[int, int]:
-    """Tokens of the longest prompt whose length is known (0 where none is) and of each answer."""
-    exact = table.get("kind", "ladder") in _REPEATS or table.get("prompts") == "exact"
-    lengths = _whole(table.get("prompt_tokens")) if exact else []
-    output = table.get("output_tokens")
-    return max(lengths, default=0), output if isinstance(output, int) else cast(int, _default_output())
+    """Tokens of the prompt, where its length is known (else 0), and of the answer of the longest request.
+
+    A long prompt that is thrown in asks for a single token: only the steady answers of an interference are long.
+    """
+    kind, output = table.get("kind", "ladder"), table.get("output_tokens")
+    exact = kind in _REPEATS or table.get("prompts") == "exact"
+    prompt = max(_whole(table.get("prompt_tokens")) if exact else [], default=0)
+    answer = output if isinstance(output, int) else cast(int, _default_output())
+    return max((prompt, 1), (0, answer), key=sum) if kind == "interference" else (prompt, answer)
 
 
 def _default_output() -> object:

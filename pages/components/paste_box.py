@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from lab.configs.pair import ConfigPair
-from lab.configs.paste import LONGEST, PastedValue, PasteResult, merged, read_paste, replaced
+from lab.configs.paste import LONGEST, PastedValue, PasteResult, merged, read_paste, replaced, why_not_set
 from lab.findings import LabError
 from pages.components.config_changes import value_text
 from pages.components.config_draft import round_number
@@ -124,13 +124,8 @@ def _how(value: PastedValue, into: ConfigPair | None) -> str:
     how = _("understood")
     if value.guessed:
         how = _("guessed: {why}").format(why="; ".join(word(reason) for reason in value.reasons))
-    if into is None or _has_place(value, into):
-        return how
-    return f"{how}; {_('not set: your files have no place for it')}"
-
-
-def _has_place(value: PastedValue, pair: ConfigPair) -> bool:
-    return value.path[0] == "workload" or (value.knob is not None and pair.takes(value.knob))
+    why_not = None if into is None else why_not_set(into, value)
+    return how if why_not is None else f"{how}; {word(why_not)}"
 
 
 def _left_over(result: PasteResult) -> None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lab.configs.checks import check_launch, check_pair
-from lab.configs.secrets import masked
+from lab.configs.secrets import blanked, is_literal_secret, masked
+from lab.findings import LabError
 from lab.messages import messages, word_finding
 
 
@@ -199,6 +200,53 @@ def test_flags_under_engine_args(live):
 def test_foreign_keys_stay_with_a_remark(live):
     found = check_pair(with_settings(live, ('  "prefill"', '  "cline.apiProvider": "openai",\n  "prefill"')))
     assert codes(found) == [] and codes(found, "warning") == ["foreign-key"]
+
+
+@pytest.mark.parametrize("value", ["3", '"x"', "[]", '[{"max_num_seqs": 32}]'])
+def test_a_known_table_that_is_none_is_an_error(live, value):
+    pair = replace(live, settings_text='{"model": "m", "decode": ' + value + "}")
+    assert [(each.code, each.line) for each in check_pair(pair) if each.severity == "error"] == [("not-a-table", 1)]
+
+
+def test_tables_of_config_toml_in_double_brackets_or_as_values_are_errors(live):
+    pair = replace(live, config_text='request = "x"\nworkload = []\n[[server]]\nbase_url = "https://a.example/v1"\n')
+    assert codes(check_pair(pair)) == ["not-a-table"] * 3
+
+
+def test_a_table_where_a_value_belongs_is_an_error(live):
+    pair = replace(live, settings_text='{"model": "m", "decode": {"max_num_seqs": {"x": 1}}}')
+    assert codes(check_pair(pair)) == ["not-a-value"]
+
+
+ADDRESS_KEYS = [
+    "https://user:" + "hunter22@gw.example/v1",
+    "https://gw.example/v1?api_key=" + "abcdef1234567890",
+    "https://gw.example/v1?a=1&token=" + "hunter22",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESS_KEYS)
+def test_a_key_in_an_address_is_refused_and_never_shown(live, address):
+    with pytest.raises(LabError) as caught:
+        live.with_knobs({"base_url": address})
+    assert [each.code for each in caught.value.findings] == ["secret-in-file"]
+    for text in (f'base_url = "{address}"', f"# was {address} once"):
+        pair = replace(live, config_text=f"[server]\n{text}\n")
+        assert {"secret-in-file", "secret-in-text"} & set(codes(check_pair(pair)))
+        assert not any(secret in masked(text) + blanked(text) for secret in ("hunter22", "abcdef1234567890"))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://127.0.0.1:8000/v1", "https://gw.example:8443", "https://${WHO}:${PASS}@gw.example/v1?key=${K}"],
+)
+def test_ports_and_placeholders_in_an_address_are_no_keys(live, address):
+    assert not is_literal_secret("base_url", address) and masked(f'x = "{address}"') == f'x = "{address}"'
+
+
+def test_a_key_inside_a_list_of_tables_is_found(live):
+    pair = replace(live, config_text='[[server]]\napi_key = "hunter22"\n')
+    assert "secret-in-file" in codes(check_pair(pair))
 
 
 def test_unparsable_files_are_findings_of_both(live):

@@ -169,6 +169,8 @@ def test_json_removal():
         ('{"a": 1 "b": 2}', "json-expected-comma", 1, 9),
         ("{a: 1}", "json-expected-key", 1, 2),
         ('{"a": "x', "json-bad-string", 1, None),
+        ('{"a": "au\x00to"}', "json-control-character", 1, 10),
+        ('{"a": "\\ud800"}', "half-character", 1, 7),
         ('{"a": 1} x', "json-extra-text", 1, 10),
         ("", "json-empty", 1, 1),
         ('{"a": ' + "[" * 500, "json-too-deep", 1, None),
@@ -292,3 +294,14 @@ def test_toml_places_of_keys_are_where_the_keys_stand(data):
         rest = text.split("\n", place.line - 1)[-1][place.column - 1 :]
         quoted = tomlkit.dumps({path[-1]: 1}).partition(" =")[0]
         assert rest.startswith((path[-1], quoted))
+
+
+def test_toml_nested_too_deeply_is_told_and_not_a_crash():
+    assert problem(open_toml, "a = " + "[" * 5000 + "]" * 5000).code == "toml-too-deep"
+
+
+def test_half_a_character_never_gets_into_a_file():
+    for document in (open_toml('a = "x"\n', "config.toml"), open_json('{"a": "x"}', "settings.json")):
+        with pytest.raises(LabError) as caught:
+            document.set(("a",), "\udc80")
+        assert caught.value.findings[0].code == "half-character"

@@ -255,3 +255,11 @@ def test_a_key_written_out_is_refused_and_not_repeated(live):
 def test_only_a_running_server_has_a_key_variable_of_its_own(live):
     text = BURST + '[[arm]]\napi_key_env = "MY_SERVER_KEY"\n'
     assert errors(live, text) == [("arm-key-unused", 6, 1)]
+
+
+def test_the_long_prompts_of_an_interference_ask_for_one_token_and_its_steady_answers_for_all(live):
+    text = '[workload]\nkind = "interference"\nconcurrency = [4]\nrate_per_s = [0.5]\nrequests = 4\n'
+    text += "prompt_tokens = [1500]\noutput_tokens = {output}\n[[arm]]\nset.max_model_len = 2048\n"
+    assert read(live, text.format(output=600))[1] == ()
+    _, findings = read(live, text.format(output=3000))
+    assert [(f.code, f.params["rule"]) for f in findings] == [("arm-rule", "request-too-long")]

@@ -200,3 +200,15 @@ def test_diff_shows_changes_and_masks_keys(article_1):
 def test_hash_tells_pairs_apart(article_1):
     assert pair_hash(article_1) != pair_hash(article_1.with_knobs({"max_num_seqs": 8}))
     assert pair_hash(article_1) == pair_hash(ConfigPair(article_1.settings_text, article_1.config_text, "x", "y"))
+
+
+def test_a_whole_number_stays_one_where_a_number_of_any_kind_is_taken(article_1):
+    new = article_1.with_knobs({"timeout_seconds": 60.0})
+    assert changed_lines(article_1.config_text, new.config_text) == [("timeout_seconds = 120", "timeout_seconds = 60")]
+    assert "timeout_seconds = 60.5\n" in new.with_knobs({"timeout_seconds": 60.5}).config_text
+
+
+def test_api_key_is_the_gateway_s_and_no_flag_of_the_engine(article_1):
+    new = article_1.with_knobs({"api_key": "${OTHER_KEY}"})
+    assert new.settings_text == article_1.settings_text
+    assert 'api_key = "${OTHER_KEY}"\n' in new.config_text

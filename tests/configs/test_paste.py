@@ -11,7 +11,7 @@ import pytest
 
 from lab.configs.checks import check_pair
 from lab.configs.pair import ConfigPair
-from lab.configs.paste import LONGEST, merged, read_paste, replaced
+from lab.configs.paste import LONGEST, merged, read_paste, replaced, why_not_set
 from lab.environment import ROOT
 from lab.findings import LabError
 from lab.messages import messages
@@ -242,6 +242,22 @@ def test_values_go_into_the_files_as_they_are_or_the_files_are_replaced(article_
         "batching": {"max_num_seqs": 8, "max_num_batched_tokens": 2048},
         "decode": {"temperature": 0.1, "top_k": 7},
     }
+
+
+def test_the_example_name_of_a_model_does_not_replace_one_s_own(article_1):
+    result = read_paste("{ model: your-model-name, decode: { max_num_seqs: 48, max_model_len: 4096 } }", article_1)
+    new = merged(article_1, result)
+    assert (new.knobs()["model"], new.knobs()["max_num_seqs"]) == ("some-model", 48)
+    assert [why_not_set(article_1, value) for value in result.values] == ["paste-example-name", None, None]
+    nameless = article_1.with_knobs({"model": None})
+    assert merged(nameless, result).knobs()["model"] == "your-model-name"
+
+
+@pytest.mark.parametrize("number", ["1e999", "9" * 5000])
+def test_a_number_beyond_all_numbers_is_left_over(article_1, number):
+    result = read_paste(f"[batching] max_num_seqs {number} max_num_batched_tokens 2048 [decode] temperature 0.3")
+    assert "max_num_seqs" not in merged(article_1, result).with_knobs({"max_num_seqs": None}).knobs()
+    assert all(value.path[-1] != "max_num_seqs" for value in result.values)
 
 
 def test_a_workload_is_taken_over(article_1):

@@ -20,6 +20,11 @@ CASES = {
     "a token of another service": ('hf_token = "abcdef"\n', 'hf_token = "${HF_TOKEN}"\n'),
     "a comment": (f"# once {KEY}\nx = 1\n", "# once ${TAOTOKEN_API_KEY}\nx = 1\n"),
     "a list": (f'keys = ["{KEY}"]\n', 'keys = ["${TAOTOKEN_API_KEY}"]\n'),
+    "a password in an address": (
+        'url = "https://me:hunter2@gw.example:8443/v1?key=abc"\n',
+        'url = "https://me:${TAOTOKEN_API_KEY}@gw.example:8443/v1?key=${TAOTOKEN_API_KEY}"\n',
+    ),
+    "tables in a list": ('[[server]]\napi_key = "hunter2"\n', '[[server]]\napi_key = "${TAOTOKEN_API_KEY}"\n'),
     "a bearer": (f'header = "Bearer {KEY}"\n', 'header = "Bearer ${TAOTOKEN_API_KEY}"\n'),
     "a text that cannot be parsed": (
         f'[server\napi_key = "hunter2"\nother: {KEY}\n',
