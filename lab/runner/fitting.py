@@ -110,7 +110,8 @@ def _shrunk(job: LoadJob, size: RequestSize, limit: int, told: Mapping[str, Para
         prompt = min(size.prompt_tokens, room - output)
     if output < 1 or (prompt is not None and prompt < 1):
         return StageFit(None, (Mark(code=SKIPPED, params=told),))
-    if workload.kind != "interference":  # there the long prompts ask for one token, the steady answers for theirs
+    # the long prompts of an interference ask for one token, which is not the length of its steady answers
+    if workload.kind != "interference" or prompt is None:
         workload = workload.model_copy(update={"output_tokens": output})
     if prompt is not None:
         workload = workload.model_copy(update={"prompt_tokens": _cut(workload.prompt_tokens, prompt)})
