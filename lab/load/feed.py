@@ -57,7 +57,7 @@ class Feed:
 
     def next(self, scheduled_ns: int | None = None) -> Exchange | None:
         """None once the count is reached or the feed was closed."""
-        if self.closed or (self._count is not None and self.given >= self._count):
+        if self.over:
             return None
         number = self._number(self.given)
         self.given += 1
@@ -65,6 +65,11 @@ class Feed:
         exchange = Exchange(self._first_index + number, request, warmup=self._warmup, scheduled_ns=scheduled_ns)
         exchange.marks = self._marks
         return exchange
+
+    @property
+    def over(self) -> bool:
+        """Closed, or all of its number given out."""
+        return self.closed or (self._count is not None and self.given >= self._count)
 
     def _number(self, given: int) -> int:
         return self._share.number + given * self._share.of

@@ -44,7 +44,7 @@ _RAMP_INDEX = 1 << 29
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`window_s` is set where a duration bounded the measurement."""
+    """`window_s` is set where a moment ended the measurement; None where its requests did, or it was stopped."""
 
     clock_ns: int
     cpu_s: float
@@ -84,8 +84,10 @@ class Measurement:
         self._lag = LagMeter()
         self._done = 0
         self._stopped = False
+        self._window_s: float | None = None
         self._feeds: list[Feed] = []
         self._ramp: Feed | None = None
+        self._thrown_in: Feed | None = None
         self._pool: Pool | None = None
         self._begin_ns = 0
         self._clock_ns = 0
@@ -126,6 +128,9 @@ class Measurement:
         if self.shape.ramp_s:
             self._ramp = self._ramp_feed(feed)
             await self._until_broken_off(self._ramp.build_ahead(AHEAD_RAMP_REQUESTS))
+        if self._intruders is not None:
+            self._thrown_in = self._intruder_feed(feed, self._intruders)
+            await self._until_broken_off(self._thrown_in.build_ahead(min(AHEAD_REQUESTS, len(self._moments(1)))))
         if not feed.closed:
             await self._until_broken_off(pool.open_ahead(self._connections()))
         gc.collect()
@@ -146,7 +151,7 @@ class Measurement:
             cpu_s=time.process_time() - self._cpu_before,
             lag_p99_ms=self._lag.p99_ms(),
             lag_max_ms=self._lag.max_ms(),
-            window_s=self.shape.duration_s,
+            window_s=self._window_s,
             stopped=self._stopped,
             notes=tuple(self._notes),
         )
@@ -155,10 +160,10 @@ class Measurement:
         """The moment of the first request, and the clock's: the end of the ramp."""
         if wait_to_begin is not None:
             self._begin_ns = await wait_to_begin()
-        elif self.shape.rate_per_s:
+        elif self.shape.kind == "open":
             self._begin_ns += OPEN_LEAD_NS
         self._clock_ns = self._begin_ns + round(self.shape.ramp_s * 1e9)
-        await sleep_until(self._begin_ns - OPEN_LEAD_NS if self.shape.rate_per_s else self._begin_ns)
+        await sleep_until(self._begin_ns - OPEN_LEAD_NS if self.shape.kind == "open" else self._begin_ns)
 
     def _meter_cpu(self) -> None:
         """From the start of the clock, which the ramp comes before."""
@@ -223,20 +228,27 @@ class Measurement:
         timer = None
         if shape.duration_s is not None:
             lead_s = max(0.0, (self._clock_ns - time.monotonic_ns()) / 1e9)
-            timer = loop.call_later(lead_s + shape.duration_s, self._break_off, "window")
+            timer = loop.call_later(lead_s + shape.duration_s, self._time_is_up)
         ramped = feed if self._ramp is None else Ramped(self._ramp, feed, self._clock_ns)
         if shape.kind == "burst":
             await burst(feed, pool, shape.requests or 0)
         elif shape.kind == "gang":
             await gangs(feed, pool, shape.slots or 1, shape.requests or 0)
         elif shape.kind == "open":
-            await open_loop(ramped, pool, self._share.pick(self._moments(0)), self._clock_ns)
+            moments = (*self._share.pick(self._ramp_moments()), *self._share.pick(self._moments(0)))
+            await open_loop(ramped, pool, moments, self._clock_ns)
+            if not feed.over:  # its moments end with the duration, the last answers maybe before it
+                self._window_s = shape.duration_s
         elif shape.kind == "interference":
-            await self._interfere(feed, pool)
+            await self._interfere(feed, self._thrown_in or feed, pool)
         else:
             await closed_loop(ramped, pool, shape.slots or 1, self._slot_starts() if shape.ramp_s else ())
         if timer is not None:
             timer.cancel()
+
+    def _time_is_up(self) -> None:
+        self._window_s = self.shape.duration_s
+        self._break_off("window")
 
     def _ramp_feed(self, measured: Feed) -> Feed:
         """Requests of the ramp are warm-up under their own mark: stored, and left out of every figure."""
@@ -252,22 +264,30 @@ class Measurement:
         step_ns = (self._clock_ns - self._begin_ns) / slots
         return [self._begin_ns + round(slot * step_ns) for slot in self._share.pick(range(slots))]
 
-    async def _interfere(self, decoders: Feed, pool: Pool) -> None:
-        build = partial(self._request, self._intruders or self._prompts, "intruder", INTRUDER_OUTPUT_TOKENS)
+    def _intruder_feed(self, measured: Feed, prompts: Prompts) -> Feed:
+        build = partial(self._request, prompts, "intruder", INTRUDER_OUTPUT_TOKENS)
         intruders = Feed(build, self.shape.requests, first_index=_INTRUDER_INDEX)
-        await intruders.build_ahead(AHEAD_REQUESTS)
+        intruders.closed = measured.closed
         self._feeds.append(intruders)
+        return intruders
+
+    async def _interfere(self, decoders: Feed, intruders: Feed, pool: Pool) -> None:
         moments = [INTRUDER_DELAY_S + moment for moment in self._moments(1)]
-        slots = self.shape.slots or 1
-        await interference(decoders, intruders, pool, slots=slots, moments_s=moments, clock_ns=self._clock_ns)
+        slots, duration_s = self.shape.slots or 1, self.shape.duration_s
+        lasts = duration_s is not None and len(moments) < (self.shape.requests or len(moments) + 1)
+        until_ns = self._clock_ns + round((duration_s or 0.0) * 1e9) if lasts else 0
+        await interference(
+            decoders, intruders, pool, slots=slots, moments_s=moments, clock_ns=self._clock_ns, until_ns=until_ns
+        )
+        self._window_s = duration_s if lasts else (time.monotonic_ns() - self._clock_ns) / 1e9
         pool.close("window")
 
     def _moments(self, offset: int) -> tuple[float, ...]:
-        """Of the whole load, those of the ramp before 0."""
+        """Of the whole load, from the clock on."""
         workload, whole = self.job.workload, self._whole
         rate, seed = whole.rate_per_s or 1.0, self.job.seed + offset
         arrival = "constant" if whole.kind == "interference" else workload.arrival
-        steady = arrivals(
+        return arrivals(
             rate,
             arrival,
             burstiness=workload.burstiness,
@@ -275,10 +295,19 @@ class Measurement:
             requests=whole.requests,
             duration_s=whole.duration_s,
         )
+
+    def _ramp_moments(self) -> tuple[float, ...]:
+        """Of the whole load, before the clock: shared out by themselves, or a share's moments would not be as many as
+        its measured requests.
+        """
+        workload, whole = self.job.workload, self._whole
         if not whole.ramp_s:
-            return steady
-        ramp = ramp_arrivals(rate, whole.ramp_s, arrival, burstiness=workload.burstiness, seed=seed)
-        return (*ramp, *steady)
+            return ()
+        rate = whole.rate_per_s or 1.0
+        moments = ramp_arrivals(
+            rate, whole.ramp_s, workload.arrival, burstiness=workload.burstiness, seed=self.job.seed
+        )
+        return tuple(moments)
 
     def _ended(self, spill: Spill, exchange: Exchange) -> None:
         if not exchange.warmup:

@@ -74,12 +74,23 @@ async def open_loop(feed: Feed | Ramped, pool: Pool, moments_s: Sequence[float],
 
 
 async def interference(
-    decoders: Feed, intruders: Feed, pool: Pool, *, slots: int, moments_s: Sequence[float], clock_ns: int
+    decoders: Feed,
+    intruders: Feed,
+    pool: Pool,
+    *,
+    slots: int,
+    moments_s: Sequence[float],
+    clock_ns: int,
+    until_ns: int = 0,
 ) -> None:
-    """Steady decoders in `slots`, long prompts thrown in at their moments; over when the last long prompt is."""
+    """Steady decoders in `slots`, long prompts thrown in at their moments.
+
+    Over when the last long prompt is, but not before `until_ns`.
+    """
     steady = asyncio.ensure_future(closed_loop(decoders, pool, slots))
     try:
         await open_loop(intruders, pool, moments_s, clock_ns)
+        await sleep_until(until_ns)
     finally:
         decoders.closed = True
         steady.cancel()

@@ -90,7 +90,7 @@ def _result(
         requests_asked=shape.requests,
         concurrency_asked=shape.slots,
         rate_asked_per_s=shape.rate_per_s,
-        window_s=next((outcome["window_s"] for outcome in outcomes), None),
+        window_s=max((outcome["window_s"] for outcome in outcomes if outcome["window_s"] is not None), default=None),
         output_tokens_asked=job.workload.output_tokens,
         stopped=len(outcomes) < len(members) or any(outcome["stopped"] for outcome in outcomes),
         notes=tuple(dict.fromkeys(note for outcome in outcomes for note in outcome["notes"])),

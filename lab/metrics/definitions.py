@@ -76,7 +76,9 @@ _TABLE = (
         "client clock", "Answers per second that were good enough. Failed requests never are.",
     ),
     Metric(
-        "wall_s", "Wall time", "s", "last token - first t0, or the length of the time window", "client clock",
+        "wall_s", "Wall time", "s",
+        "last token - first t0, or the length of the time window (until the duration was over, or the last of the long "
+        "prompts thrown in was answered)", "client clock",
         "How long the measured part took, warm-up left out.",
     ),
     Metric(

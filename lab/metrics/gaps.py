@@ -67,7 +67,8 @@ def longest_stall_ms(records: Sequence[RequestRecord]) -> float | None:
 def _has_gaps(table: RequestTable) -> Flags:
     """Whether the chunks of a request tell when they came: at least two, and not buffered on the way."""
     tokens = table.column("completion_tokens")
-    buffered = table.marked("buffered") | (np.isnan(table.column("tpot_ms")) & (tokens >= 2))
+    whole_without_tpot = table.ok & np.isnan(table.column("tpot_ms")) & (tokens >= 2)  # one cut off never has it
+    buffered = table.marked("buffered") | whole_without_tpot
     found: Flags = (table.chunks >= 2) & ~buffered
     return found
 

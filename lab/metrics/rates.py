@@ -8,14 +8,15 @@ import numpy as np
 
 from lab.metrics.percentiles import Values
 from lab.records.plan import Slo
-from lab.records.table import Flags, RequestTable
+from lab.records.table import Flags, Places, RequestTable
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """Tokens over a stretch of time.
 
-    `wall_s` is None where nothing ran; `tokens` is None where a successful request has no token count.
+    `wall_s` is None where nothing ran; `tokens` is None where a successful request has no token count, or where no
+    answer that ended says how many tokens the chunks of a part carry.
     `completed_tokens` leaves out what was cut off; `finished` are the successful requests that ended inside the window.
     `cut_off` counts the requests of which only a part fell inside, `carried_tokens` are those of the ramp's requests
     that arrived meanwhile: the system wrote them too, so they are among the tokens.
@@ -47,13 +48,20 @@ def measure_output(measured: RequestTable, window_s: float | None, ramp: Request
     if ramp is None or not len(ramp) or output.wall_s is None or output.tokens is None:
         return output
     start_ms = float(measured.column("t0_ms").min()) if window_s is None else 0.0
-    carried = _tokens_between(ramp.where(~ramp.failed), start_ms, start_ms + output.wall_s * 1000)
-    return replace(output, tokens=output.tokens + carried, carried_tokens=carried)
+    ramp = ramp.where(~ramp.failed)
+    inside = ramp.chunks_until(start_ms + output.wall_s * 1000) - ramp.chunks_until(start_ms)
+    known = [_average_per_chunk(table) for table in (ramp, output.finished)]
+    carried = _tokens_of(inside, ramp, next((average for average in known if average is not None), None))
+    if carried is None:
+        return replace(output, tokens=None)
+    return replace(output, tokens=round(output.tokens + carried), carried_tokens=round(carried))
 
 
-def _tokens_between(table: RequestTable, start_ms: float, end_ms: float) -> int:
-    inside = table.chunks_until(end_ms) - table.chunks_until(start_ms)
-    return round(float((inside * tokens_per_chunk(table, _average_per_chunk(table))).sum()))
+def _tokens_of(chunks: Places, table: RequestTable, average: float | None) -> float | None:
+    """Of so many chunks of each request; None where it is not known what they carry."""
+    known = tokens_per_chunk(table, np.nan if average is None else average)
+    total = float((chunks * known)[chunks > 0].sum())
+    return None if np.isnan(total) else total
 
 
 def _whole_run(measured: RequestTable) -> Output:
@@ -72,8 +80,8 @@ def _inside_window(measured: RequestTable, window_s: float) -> Output:
     finished = measured.where(measured.ok & ~late)
     running = measured.where(measured.flag("incomplete") | (measured.ok & late))
     completed = total_tokens(finished)
-    parts = running.chunks_until(end_ms) * tokens_per_chunk(running, _average_per_chunk(finished))
-    tokens = None if completed is None else round(completed + float(parts.sum()))
+    parts = _tokens_of(running.chunks_until(end_ms), running, _average_per_chunk(finished))
+    tokens = None if completed is None or parts is None else round(completed + parts)
     return Output(window_s, tokens, completed, finished, int((running.chunks > 0).sum()))
 
 
@@ -90,10 +98,10 @@ def tokens_per_chunk(table: RequestTable, otherwise: float) -> Values:
     return np.where(known, tokens / np.maximum(chunks, 1), otherwise)
 
 
-def _average_per_chunk(table: RequestTable) -> float:
+def _average_per_chunk(table: RequestTable) -> float | None:
     counted = table.where((table.chunks > 0) & ~np.isnan(table.column("completion_tokens")))
     chunks = int(counted.chunks.sum())
-    return float(counted.column("completion_tokens").sum()) / chunks if chunks else 1.0
+    return float(counted.column("completion_tokens").sum()) / chunks if chunks else None
 
 
 def met_slo(table: RequestTable, slo: Slo) -> Flags:

@@ -34,7 +34,11 @@ class Steady:
 
 
 def steady_state(
-    measured: Sequence[RequestRecord], concurrency: int | None, window_s: float | None = None
+    measured: Sequence[RequestRecord],
+    concurrency: int | None,
+    window_s: float | None = None,
+    *,
+    timeout_ms: float | None = None,
 ) -> Steady | None:
     """From the first to the last moment with that many requests in flight.
 
@@ -44,7 +48,7 @@ def steady_state(
     where fewer answers ended inside than are asked for at once: that is a start and an end without a middle.
     """
     window_ms = None if window_s is None else window_s * 1000
-    course = in_flight(measured, window_ms) if concurrency else None
+    course = in_flight(measured, window_ms, timeout_ms=timeout_ms) if concurrency else None
     if course is None or concurrency is None:
         return None
     stretch = _stretch(course, concurrency, window_ms)

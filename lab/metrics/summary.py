@@ -47,12 +47,14 @@ def summarise(
     in_ramp = table.marked("ramp")
     present = table.where(in_ramp | ~table.flag("warmup"))
     output = measure_output(measured, result.window_s, table.where(in_ramp) if in_ramp.any() else None)
-    peak = peak_in_flight(present, None if result.window_s is None else result.window_s * 1000, 0.0)
+    window_ms = None if result.window_s is None else result.window_s * 1000
+    timeout_ms = workload.request_timeout_s * 1000
+    peak = peak_in_flight(present, window_ms, 0.0, timeout_ms=timeout_ms)
     ttft = distribution(timed.column("ttft_ms"))
     hit_ratio = cache_hit_ratio if cache_hit_ratio is not None else _cached_ratio(ok)
     looping = looping_ratio(ok)
     evidence = Evidence(result, workload, measured, ok, gaps, output, peak, ttft.n, hit_ratio, looping, ceiling)
-    steady = steady_state(present, result.concurrency_asked, result.window_s)
+    steady = steady_state(present, result.concurrency_asked, result.window_s, timeout_ms=timeout_ms)
     span = None if telemetry is None else measured_span(telemetry, measured, output.wall_s, result.window_s)
     energy = None if telemetry is None else energy_j(telemetry, span)
     return Summary(

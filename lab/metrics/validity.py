@@ -224,7 +224,8 @@ def _tokens(e: Evidence) -> Iterator[Mark]:
     if estimated:
         yield _mark("tokens-estimated", requests=estimated)
     if e.output.cut_off:
-        yield _mark("cut-off-shared-out", requests=e.output.cut_off)
+        uncounted = e.output.tokens is None and not unknown
+        yield _mark("cut-off-uncounted" if uncounted else "cut-off-shared-out", requests=e.output.cut_off)
     if e.output.carried_tokens:
         yield _mark("ramp-tokens-counted", tokens=e.output.carried_tokens)
     if e.gaps.uneven and e.gaps.tokens_per_chunk is not None and e.gaps.tokens_per_chunk >= SEVERAL_PER_CHUNK:

@@ -176,6 +176,12 @@ class RequestTable(Sequence[RequestRecord]):
         carry = [place for place, word in enumerate(self._base.words) if word is not None and code in word.split()]
         return np.isin(self._take("marks"), carry)
 
+    def failed_with(self, failure: str) -> Flags:
+        """Which requests failed in this class."""
+        words = self._base.words
+        place = words.index(failure) if failure in words else -1
+        return cast(Flags, self._take("failure") == place)
+
     @property
     def failed(self) -> Flags:
         return cast(Flags, self._take("failure") != 0)

@@ -97,6 +97,17 @@ def test_a_window_of_time_is_one_for_all(timed_server, measure) -> None:
     assert (summary.succeeded, summary.incomplete, summary.output_tokens) == (4, 4, 4 * 14 + 4 * 6)
 
 
+@pytest.mark.parametrize("ramp_s", [0.25, 0.3])
+def test_a_ramp_loses_no_request_however_its_own_are_shared_out(timed_server, measure, ramp_s) -> None:
+    # 40 a second: 5 or 6 requests of the ramp, which fall to the processes in turn
+    server = timed_server(first_ms=20, gap_ms=5, tokens=2)
+    asked = {"kind": "open", "rate_per_s": (40.0,), "requests": 11, "arrival": "constant", "output_tokens": 2}
+    result = measure(server.base_url, **asked, ramp_s=ramp_s, job={"processes": 2})
+    measured = [record for record in result.records if not record.warmup]
+    assert [record.scheduled_ms for record in measured] == pytest.approx([25.0 * number for number in range(11)])
+    assert len(result.records) == len(server.stats()["log"]) == 11 + round(40 * ramp_s / 2)
+
+
 def loaders() -> list[psutil.Process]:
     return [each for each in psutil.Process().children() if "lab.load" in each.cmdline()]
 

@@ -107,6 +107,59 @@ def test_interference_marks_decoders_and_intruders_apart(timed_server, measure) 
     assert all(record.failure is None for record in result.records)
 
 
+@pytest.mark.parametrize(("kind", "slots"), [("closed", (2,)), ("gang", (3,)), ("burst", ())])
+def test_requests_that_end_before_the_time_is_up_leave_no_empty_rest(timed_server, measure, kind, slots) -> None:
+    server = timed_server(first_ms=50, gap_ms=10, tokens=10)
+    result = measure(server.base_url, kind=kind, concurrency=slots, requests=6, duration_s=20.0)
+    log = server.stats()["log"]
+    summary = numbers(result, kind=kind)
+    assert result.window_s is None
+    seconds = (max(last for _, _, last, _ in log) - min(arrived for arrived, *_ in log)) / 1e9
+    assert summary.wall_s == pytest.approx(seconds, abs=0.1)
+    assert summary.output_tokens_per_s == pytest.approx(60 / summary.wall_s)
+
+
+@pytest.mark.parametrize(("requests", "seconds"), [(None, 2.5), (4, 0.8)])
+def test_an_open_loop_by_time_lasts_as_long_and_one_by_number_until_its_last_token(
+    timed_server, measure, requests, seconds
+) -> None:
+    # due at 0, 0.25, 0.5 and 0.75 s, each answered 70 ms later; by time alone also six more
+    server = timed_server(first_ms=50, gap_ms=10, tokens=3)
+    result = measure(
+        server.base_url, kind="open", rate_per_s=(4.0,), arrival="constant", requests=requests, duration_s=2.5
+    )
+    summary = numbers(result, kind="open")
+    assert summary.wall_s == pytest.approx(seconds, abs=0.1)
+    assert summary.requests_per_s == pytest.approx(summary.succeeded / summary.wall_s)
+    assert summary.succeeded == (requests or 10)
+
+
+def test_interference_by_time_keeps_its_steady_answers_from_the_first_moment_to_the_last(timed_server, measure) -> None:
+    # 2 slots of 20 tokens a second each; long prompts are due at 2 s only
+    server = timed_server(first_ms=50, gap_ms=50, tokens=20)
+    result = measure(
+        server.base_url, kind="interference", concurrency=(2,), rate_per_s=(0.25,), duration_s=3.5, prompt_tokens=(64,),
+        output_tokens=20,
+    )  # fmt: skip
+    summary = numbers(result, kind="interference")
+    decoders = [record for record in result.records if record.marks[0] == "decoder"]
+    assert 0 <= min(record.t0_ms for record in decoders) < 100
+    assert (result.window_s, summary.incomplete, summary.interference.intruders) == (3.5, 2, 1)
+    assert summary.output_tokens == pytest.approx(2 * 20 * 3.5 + 1, abs=6)
+
+
+def test_interference_by_number_counts_what_its_steady_answers_wrote_until_its_end(timed_server, measure) -> None:
+    # the one long prompt is answered at 2.05 s; no steady answer is whole by then but the first of each slot
+    server = timed_server(first_ms=50, gap_ms=50, tokens=30)
+    result = measure(
+        server.base_url, kind="interference", concurrency=(2,), repeat=1, prompt_tokens=(64,), output_tokens=30
+    )
+    summary = numbers(result, kind="interference")
+    assert result.window_s == pytest.approx(2.05, abs=0.1)
+    assert summary.output_tokens_per_s == pytest.approx(2 * 20, rel=0.1)
+    assert summary.completed_tokens_per_s == pytest.approx(61 / 2.05, rel=0.1)
+
+
 def test_warm_up_is_sent_first_and_flagged(timed_server, measure) -> None:
     server = timed_server(first_ms=20, gap_ms=5, tokens=4)
     result = measure(server.base_url, concurrency=(2,), requests=4, warmup_requests=3)

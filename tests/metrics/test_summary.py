@@ -217,6 +217,34 @@ def test_requests_that_never_end_stay_in_flight() -> None:
     assert summary_of(stuck, window_s=60.0).peak_in_flight == 5
 
 
+def test_requests_that_ran_into_their_time_limit_were_in_flight_until_then() -> None:
+    # no byte came: the second is sent while the first still waits, the third when both have given up
+    silent = [
+        make_failure(i, "timeout", t0_ms=t0_ms, first_byte_ms=None) for i, t0_ms in enumerate((0.0, 900.0, 2000.0))
+    ]
+    workload = Workload(kind="closed", requests=3, request_timeout_s=1.0)
+    found = summary_of(silent, workload=workload, concurrency_asked=2)
+    assert found.peak_in_flight == 2
+    assert "concurrency-not-reached" not in codes(found)
+
+
+def test_the_longest_stall_is_seen_in_answers_that_the_end_cut_off_however_their_tokens_are_known() -> None:
+    cut = {"chunk_times_ms": (100.0, 120.0, 620.0), "tpot_ms": None, "e2e_ms": None, "incomplete": True}
+    for counted in ({"completion_tokens": None}, {"completion_tokens": 3, "tokens_estimated": True}):
+        records = [make_request(0), RequestRecord(**{**_fields(make_request(1)), **cut, **counted})]
+        assert summary_of(records, window_s=1.0).longest_stall_ms == 500.0
+
+
+def test_chunks_of_cut_off_answers_are_not_taken_for_tokens_where_no_whole_answer_tells() -> None:
+    cut = make_request(tokens=4, completion_tokens=None, e2e_ms=None, incomplete=True, finish_reason=None)
+    found = summary_of([cut], window_s=1.0)
+    assert (found.output_tokens, found.output_tokens_per_s, found.completed_tokens_per_s) == (None, None, 0.0)
+    assert mark(found, "cut-off-uncounted").params == {"requests": 1}
+    assert "cut-off-shared-out" not in codes(found)
+    counted = make_request(tokens=4, completion_tokens=8, e2e_ms=None, incomplete=True, tokens_estimated=True)
+    assert summary_of([counted], window_s=1.0).output_tokens == 8
+
+
 def test_a_late_client_is_marked() -> None:
     usage = ClientUsage(cpu_s=1.9, lag_p99_ms=45.0)
     records = [make_request(i, client_wait_ms=80.0, tokens=100) for i in range(20)]
