@@ -20,7 +20,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     return {
         "severity": finding.severity,
         "rule": finding.code,
-        "file": finding.file,
+        "file": finding.file or finding.params.get("file"),
         "line": finding.line,
         "column": finding.column,
         "message": word(finding.code, finding.params),

@@ -17,6 +17,7 @@ from lab.configs.pair import ConfigPair, validated_workload
 from lab.configs.rules import VLLM
 from lab.configs.too_long import TOO_LONG, too_long_findings
 from lab.configs.workload_rules import workload_problems
+from lab.environment import read_environment
 from lab.findings import Finding, LabError, has_errors
 from lab.messages import word
 from lab.records.plan import Arm, Experiment, Limits, Slo
@@ -140,7 +141,7 @@ def _with_prompts(workload: Workload, folders: Sequence[FilePath | None], found:
 
 
 def _arms(data: Mapping[str, object], pair: ConfigPair, found: list[Found]) -> list[tuple[Path, Arm]]:
-    reader = ArmReader(pair.dialect, _engines(pair))
+    reader = ArmReader(pair.dialect, _engines())
     arms: list[tuple[Path, Arm]] = []
     tables = data.get("arm")
     for index, table in enumerate(tables if isinstance(tables, list) else []):
@@ -230,9 +231,9 @@ def _of_arm(arm: Arm, finding: Finding) -> Finding:
     return Finding("arm-rule", finding.severity, params)
 
 
-def _engines(pair: ConfigPair) -> list[str]:
-    """The kinds of engine that have a definition beside the pair; empty where there is no such folder."""
-    return [path.stem for path in sorted((FilePath(pair.settings_file).parent / "engines").glob("*.toml"))]
+def _engines() -> list[str]:
+    """The kinds of engine that have a definition in the folder that launches read; empty where there is none."""
+    return [path.stem for path in sorted((read_environment().config_dir / "engines").glob("*.toml"))]
 
 
 def _invalid(problem: Any, key: str = "") -> Finding:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,7 +65,7 @@ def engine_version(definition: EngineDefinition, python: Path) -> EngineVersion 
         return EngineVersion(program, None) if program else None
     if python.absolute() == Path(sys.executable).absolute():
         return _in_this_environment(definition)
-    answer = ask(definition, python, flags=False)
+    answer = _release(definition, python)
     if not answer.get("version"):
         return None
     return EngineVersion(answer["distribution"], answer["version"], answer.get("lacking"))
@@ -113,19 +114,48 @@ def not_installed(definition: EngineDefinition, python: Path) -> Finding:
     return Finding("engine-not-installed", "error", params)
 
 
+def _release(definition: EngineDefinition, python: Path) -> Mapping[str, Any]:
+    """What the interpreter says of the engine, kept until something is installed there: a start of it is slow."""
+    asked, state = _question(definition), _state(python)
+    return _answer(asked, python, flags=False) if state is None else _kept_answer(asked, python, state)
+
+
+def _state(python: Path) -> tuple[tuple[str, int], ...] | None:
+    """What changes when packages do; None where it is not known where they stand."""
+    try:
+        packages = sorted(python.absolute().parent.parent.glob("lib/python*/site-packages"))
+        seen = tuple((str(path), path.stat().st_mtime_ns) for path in (python, *packages))
+    except OSError:
+        return None
+    return seen if packages else None
+
+
+@lru_cache(maxsize=32)
+def _kept_answer(asked: str, python: Path, _state: tuple[tuple[str, int], ...]) -> Mapping[str, Any]:
+    return _answer(asked, python, flags=False)
+
+
 def ask(definition: EngineDefinition, python: Path, *, flags: bool) -> Mapping[str, Any]:
     """What the engine's interpreter says of the engine: its release and, with `flags`, all flags of its server.
 
     Raises `LabError` "engine-python-unusable", "engine-catalogue-failed".
     """
+    return _answer(_question(definition), python, flags=flags)
+
+
+def _question(definition: EngineDefinition) -> str:
     source = definition.catalogue
     asked = {
         "distributions": definition.installed.distributions,
         "module": definition.installed.module,
         "catalogue": source.model_dump() if source is not None else None,
     }
+    return json.dumps(asked)
+
+
+def _answer(asked: str, python: Path, *, flags: bool) -> Mapping[str, Any]:
     timeout_s = _FLAGS_TIMEOUT_S if flags else _VERSION_TIMEOUT_S
-    arguments = [json.dumps(asked), *([] if flags else ["--version"])]
+    arguments = [asked, *([] if flags else ["--version"])]
     try:
         done = subprocess.run(
             [str(python), "-W", "ignore", str(_SCRIPT), *arguments],

@@ -149,6 +149,13 @@ def test_tables_of_both_forms_stay_as_they_are_and_other_comments_are_counted(li
     assert notes["comments-left-behind"].params["count"] == moved.count("#")
 
 
+def test_a_comment_that_stays_hides_none_that_is_left_behind():
+    kept = '[workload] # load # of the day\nkind = "burst" # not "closed" # yet\nrequests = 3\n'
+    conversion = convert(ConfigPair("{}", f"[request] # mine\nmax_tokens = 4\n\n{kept}"), 3)
+    assert conversion.pair.config_text.endswith(kept)
+    assert [note.params["count"] for note in conversion.notes if note.code == "comments-left-behind"] == [1]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+
 import pytest
 
 from lab.configs.experiment_file import read_experiment
@@ -67,3 +70,17 @@ def test_the_preset_of_the_cache_is_without_errors() -> None:
         ("transformers", True),
         ("transformers", False),
     ]
+
+
+def test_the_kinds_are_those_of_the_config_folder_whatever_name_is_shown_for_it(tmp_path, monkeypatch) -> None:
+    shutil.copytree(ROOT / "configs", tmp_path / "own")
+    monkeypatch.setenv("LAB_CONFIG_DIR", str(tmp_path / "own"))
+    engines = tmp_path / "own" / "engines"
+    (engines / "sglang.toml").rename(engines / "toy.toml")
+    pair = replace(
+        read_pair(tmp_path / "own"), settings_file="configs/settings.json", config_file="configs/config.toml"
+    )
+    for kind, expected in (("toy", []), ("sglang", ["arm-unknown-engine"])):
+        text = BURST + f'[[arm]]\nname = "a"\nengine = "{kind}"\n[[arm]]\nname = "b"\n'
+        findings = read_experiment(text, "x.toml", pair)[1]
+        assert [each.code for each in findings if each.severity == "error"] == expected

@@ -94,6 +94,26 @@ def test_a_module_that_it_cannot_serve_without_is_told(engine: EngineDefinition,
     assert (finding.code, finding.params["module"]) == ("engine-lacks-module", "madeup.http")
 
 
+def test_the_release_is_asked_once_until_something_is_installed(engine: EngineDefinition, python: Path) -> None:
+    """Each start of an interpreter is counted by the interpreter itself."""
+    (packages,) = python.parent.parent.glob("lib/python*/site-packages")
+    counted = packages.parent / "starts"
+    (packages / "count.pth").write_text(f"import os; open({str(counted)!r}, 'a').write('x')\n", "utf-8")
+    assert engine_version(engine, python).version == "1.2.3"  # type: ignore[union-attr]
+    once = counted.read_text()
+    for _ in range(3):
+        assert engine_version(engine, python).version == "1.2.3"  # type: ignore[union-attr]
+    assert counted.read_text() == once
+    (packages / "madeup_engine-1.2.3.dist-info").rename(packages / "madeup_engine-1.2.4.dist-info")
+    metadata = packages / "madeup_engine-1.2.4.dist-info" / "METADATA"
+    metadata.write_text(METADATA.replace("1.2.3", "1.2.4"), "utf-8")
+    assert engine_version(engine, python).version == "1.2.4"  # type: ignore[union-attr]
+    assert len(counted.read_text()) > len(once)
+    (packages / "count.pth").unlink()
+    (packages / "madeup_engine-1.2.4.dist-info").rename(packages / "madeup_engine-1.2.3.dist-info")
+    (packages / "madeup_engine-1.2.3.dist-info" / "METADATA").write_text(METADATA, "utf-8")
+
+
 def test_a_program_is_looked_for_beside_the_interpreter_and_on_the_path(
     engine: EngineDefinition, python: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
