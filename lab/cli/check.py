@@ -18,7 +18,7 @@ from lab.configs.experiment_file import check_file, read_experiment
 from lab.configs.pair import CONFIG_FILE, SETTINGS_FILE, ConfigPair, read_pair
 from lab.configs.pair_files import read_text
 from lab.environment import Environment, read_environment
-from lab.findings import Finding, LabError, error, has_errors
+from lab.findings import Finding, LabError, has_errors
 
 _CONFIG_TABLES = ("server", "request", "metrics", "model", "kv_cache", "batching", "prefill", "decode")
 DEFAULT_ENGINE = "vllm"
@@ -57,10 +57,19 @@ def check(files: tuple[Path, ...], repairs: bool, as_json: bool) -> int:
 def _offers(files: tuple[Path, ...], findings: tuple[Finding, ...], env: Environment) -> Iterator[Offer]:
     for path in dict.fromkeys(files):
         about = [each for each in findings if each.file == str(path)]
-        if not about:
+        if not about or not _readable(path, env):
             continue
         pair = _pair_of(path, env)
         yield from file_offers(path, about) if pair is None else pair_offers(pair, str(path), about)
+
+
+def _readable(path: Path, env: Environment) -> bool:
+    try:
+        read_text(path)
+        _pair_of(path, env)
+    except LabError:
+        return False
+    return True
 
 
 def _all_files(env: Environment) -> tuple[Path, ...]:
@@ -78,10 +87,13 @@ def _findings(files: tuple[Path, ...], env: Environment) -> tuple[Finding, ...]:
 
 
 def _of_file(path: Path, env: Environment) -> tuple[Finding, ...]:
-    if not path.is_file():
-        raise error("config-missing", file=str(path))
-    pair = _pair_of(path, env)
-    return _of_experiment(path, env) if pair is None else _of_pair(pair, path, env)
+    """A file that cannot be read is a finding like others, so that the rest is checked all the same."""
+    try:
+        read_text(path)
+        pair = _pair_of(path, env)
+        return _of_experiment(path, env) if pair is None else _of_pair(pair, path, env)
+    except LabError as problem:
+        return problem.findings
 
 
 def _pair_of(path: Path, env: Environment) -> ConfigPair | None:

@@ -39,7 +39,17 @@ def test_check_of_a_typo_names_file_line_rule_and_remedy(configs, capsys):
 
 def test_check_of_a_missing_file_is_wrong_input(configs, capsys):
     assert main(["check", "nothing.toml"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert capsys.readouterr().out.startswith("error: nothing.toml")
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_what_is_wrong_in_others(configs, capsys):
+    (configs / "settings.json").write_bytes(b"\xff\xfe{")
+    path = configs / "experiments" / "batching.toml"
+    path.write_text(path.read_text() + "\nodd = 1\n")
+    told = report(capsys, "check", str(configs / "settings.json"), str(configs), str(path), status=2)
+    rules = {(each["rule"], each["file"]) for each in told["findings"]}
+    assert ("config-not-utf8", str(configs / "settings.json")) in rules
+    assert ("config-unreadable", str(configs)) in rules
 
 
 def test_set_changes_the_file_and_prints_the_diff(configs, capsys):
@@ -193,6 +203,14 @@ def test_paste_shows_first_and_writes_only_when_told(configs, tmp_path, capsys):
     assert (knobs["max_num_seqs"], knobs["max_num_batched_tokens"], knobs["temperature"]) == (8, 2048, 0.3)
     assert main(["paste", str(source)]) == 0
     assert "Nothing to change." in capsys.readouterr().out
+
+
+def test_paste_with_an_error_is_not_written(configs, tmp_path, capsys):
+    source = tmp_path / "article.txt"
+    source.write_text("[server] host 0.0.0.0 port 8000 [batching] max_num_seqs 8 max_num_batched_tokens 2048", "utf-8")
+    before = read_pair(configs)
+    assert report(capsys, "paste", str(source), "--write", status=2)["written"] is False
+    assert read_pair(configs) == before
 
 
 def test_paste_reads_stdin_and_says_when_there_is_nothing(configs, monkeypatch, capsys):
