@@ -10,10 +10,11 @@ import streamlit as st
 from lab.configs.checks import check_launch
 from lab.configs.pair import ConfigPair
 from lab.findings import Finding, LabError
+from lab.records.plan import DEFAULT_ENGINE
 from lab.store import LaunchRow, add_intent, get_launch, list_launches, open_intents
 from pages.components.attach import attach_panel
 from pages.components.chat import chat_panel, stopped_answers
-from pages.components.command import ENGINE, command_panel, live_pair, readable
+from pages.components.command import command_panel, live_pair, readable
 from pages.components.context import (
     errors_as_messages,
     get_store,
@@ -102,7 +103,7 @@ def _serve() -> None:
 
 def wanted_kind() -> str:
     """The kind of engine that is chosen on this page."""
-    return str(st.session_state.get(KIND_KEY) or ENGINE)
+    return str(st.session_state.get(KIND_KEY) or DEFAULT_ENGINE)
 
 
 def serve_pair(pair: ConfigPair, explicit: tuple[str, ...], kind: str | None = None) -> None:

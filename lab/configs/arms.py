@@ -22,7 +22,7 @@ from lab.configs.knobs import (
 )
 from lab.configs.secrets import is_literal_secret, is_secret_key
 from lab.findings import Finding, LabError
-from lab.records.plan import Arm
+from lab.records.plan import DEFAULT_ENGINE, Arm
 from lab.records.states import Target
 from lab.records.workload import Scalar
 
@@ -30,7 +30,6 @@ Found = tuple[Path, Finding]
 ARM_KEYS = ("name", "target", "engine", "base_url", "api_key_env", "set")
 NO_BATCHING = "no batching (1 sequence at a time)"
 AS_CONFIGURED = "as configured"
-DEFAULT_ENGINE = "vllm"
 _ENGINE = "engine"
 _REMOTE_KNOBS = ("model",)
 

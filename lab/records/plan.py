@@ -11,6 +11,7 @@ from lab.records.states import Target
 from lab.records.workload import Scalar, Workload
 
 Order = Literal["balanced", "random", "listed"]
+DEFAULT_ENGINE = "vllm"
 
 
 class Slo(BaseModel):
@@ -39,7 +40,7 @@ class Arm(BaseModel):
 
     name: str
     target: Target = "engine"
-    engine: str | None = "vllm"
+    engine: str | None = DEFAULT_ENGINE
     base_url: str | None = None
     api_key_env: str | None = None
     set: Mapping[str, Scalar] = Field(default_factory=dict)

@@ -9,13 +9,13 @@ from lab.configs.placeholders import with_variables
 from lab.engine.readiness import LaunchCancelled
 from lab.environment import read_environment
 from lab.findings import LabError
+from lab.records.plan import DEFAULT_ENGINE
 from lab.runner.engine_keeper import EngineKeeper
 from lab.runner.engine_request import engine_request
 from lab.runner.outcome import TrialFailed, failed_by
 from lab.runner.site import Site
 from lab.store import IntentRow, add_launch, close_intent, open_intents, update_launch
 
-DEFAULT_ENGINE = "vllm"
 _log = logging.getLogger(__name__)
 
 

@@ -15,13 +15,12 @@ from lab.engine.definition import EngineDefinition
 from lab.engine.pair_command import EXAMPLE_PORT, PairCommand
 from lab.engine.pair_command import pair_command as engine_pair_command
 from lab.findings import Finding, has_errors
+from lab.records.plan import DEFAULT_ENGINE
 from pages.components.context import environment, show_findings
 from pages.components.effective import shown
 from pages.components.host import current_facts
 from pages.components.i18n import _, word
 from pages.components.outlook import outlook
-
-ENGINE = "vllm"
 
 
 def live_pair() -> ConfigPair:
@@ -29,15 +28,15 @@ def live_pair() -> ConfigPair:
     return read_pair(environment().config_dir)
 
 
-def pair_command(pair: ConfigPair, kind: str = ENGINE) -> PairCommand:
+def pair_command(pair: ConfigPair, kind: str = DEFAULT_ENGINE) -> PairCommand:
     """The command of a pair on this host and all that is said of it; an unset port shows as 8000."""
     return engine_pair_command(environment(), pair, kind, current_facts().kind)
 
 
-def command_panel(pair: ConfigPair, kind: str = ENGINE) -> bool:
+def command_panel(pair: ConfigPair, kind: str = DEFAULT_ENGINE) -> bool:
     """Findings, command and overlays of a pair; True where nothing forbids the launch."""
     built = pair_command(pair, kind)
-    checks = check_pair(pair) if kind == ENGINE else check_launch(pair, kind)
+    checks = check_pair(pair) if kind == DEFAULT_ENGINE else check_launch(pair, kind)
     findings = (*checks, *built.findings, *outlook(pair, kind).findings)
     show_findings(without_repeats(findings))
     command_lines(pair, built.definition, built.command)

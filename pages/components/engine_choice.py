@@ -9,10 +9,10 @@ import streamlit as st
 from lab.engine.definition import EngineDefinition, list_engines, load_definition
 from lab.engine.installation import check_installed, engine_python
 from lab.findings import Finding, LabError
+from lab.records.plan import DEFAULT_ENGINE
 from pages.components.context import environment, show_findings
 from pages.components.i18n import _
 
-DEFAULT_ENGINE = "vllm"
 _SEEN_FOR_S = 60.0
 
 

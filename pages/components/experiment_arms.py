@@ -11,8 +11,8 @@ from lab.configs.knob_values import read_value
 from lab.configs.knobs import Knob, knob_table, settable_knob
 from lab.configs.pair import ConfigPair
 from lab.findings import Finding, LabError
+from lab.records.plan import DEFAULT_ENGINE
 from lab.records.workload import Scalar
-from pages.components.engine_choice import DEFAULT_ENGINE
 from pages.components.experiment_preview import gateway_missing
 from pages.components.flag_search import engine_options
 from pages.components.i18n import _, word_finding

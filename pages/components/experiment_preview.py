@@ -9,10 +9,10 @@ import streamlit as st
 from lab.configs.gateway import GatewayConfig
 from lab.findings import Finding, has_errors
 from lab.plan import plan_trials, stages
-from lab.records.plan import Arm, Experiment
+from lab.records.plan import DEFAULT_ENGINE, Arm, Experiment
 from lab.store import Store, list_experiments
 from pages.components.context import host_name
-from pages.components.engine_choice import DEFAULT_ENGINE, engine_name
+from pages.components.engine_choice import engine_name
 from pages.components.frame import link_to
 from pages.components.i18n import _, ngettext, word_finding
 from pages.components.knob_field import spelled

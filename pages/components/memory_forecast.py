@@ -13,8 +13,9 @@ from lab.engine.forecast import MemoryForecast
 from lab.engine.model_facts import ModelFacts
 from lab.engine.preflight import Outlook
 from lab.findings import LabError
+from lab.records.plan import DEFAULT_ENGINE
 from lab.store import LaunchRow
-from pages.components.command import ENGINE, pair_command
+from pages.components.command import pair_command
 from pages.components.context import show_findings
 from pages.components.i18n import _, word_finding
 from pages.components.outlook import host_launches, outlook
@@ -24,7 +25,7 @@ from pages.components.status import MISSING, byte_size, count, number, parameter
 _COLOURS = {"others": "#8a8f98", "weights": "#2f6fbb", "overhead": "#c98a1b", "kv": "#2e8b57", "rest": "transparent"}
 
 
-def memory_forecast_panel(pair: ConfigPair, kind: str = ENGINE, told: ModelFacts | None = None) -> None:
+def memory_forecast_panel(pair: ConfigPair, kind: str = DEFAULT_ENGINE, told: ModelFacts | None = None) -> None:
     """Bar, table and what speaks against it. Draws nothing but a reason where nothing can be told.
 
     `told` is what the hub says of a model that is not on this host.

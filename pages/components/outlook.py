@@ -13,17 +13,16 @@ from lab.engine.preflight import Outlook, look_ahead, look_ahead_arms
 from lab.findings import Finding
 from lab.host.facts import HostFacts
 from lab.host.occupants import without_group
-from lab.records.plan import Experiment
+from lab.records.plan import DEFAULT_ENGINE, Experiment
 from lab.store import LaunchRow, list_launches
 from pages.components.context import environment, get_store, host_name
 from pages.components.host import current_facts
 from pages.components.launch import LIVE_STATES
 
-ENGINE = "vllm"
 _LOOKED_AT = 50
 
 
-def outlook(pair: ConfigPair, kind: str = ENGINE, told: ModelFacts | None = None) -> Outlook:
+def outlook(pair: ConfigPair, kind: str = DEFAULT_ENGINE, told: ModelFacts | None = None) -> Outlook:
     """Model, rules and memory of a launch of this pair; `told` is what the hub says of a model that is not here.
 
     Raises `LabError` where the engine is not defined.
@@ -32,7 +31,7 @@ def outlook(pair: ConfigPair, kind: str = ENGINE, told: ModelFacts | None = None
     return look_ahead(pair, load_definition(kind, env.config_dir), env, host_for_a_launch(), told=told)
 
 
-def rule_findings(pair: ConfigPair, kind: str = ENGINE) -> tuple[Finding, ...]:
+def rule_findings(pair: ConfigPair, kind: str = DEFAULT_ENGINE) -> tuple[Finding, ...]:
     """What command, model and rules say, without the memory of this moment: cheap enough for every second."""
     texts = (pair.settings_text, pair.config_text, pair.settings_file, pair.config_file)
     return _of_rules(texts, kind, _place())
