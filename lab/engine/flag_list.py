@@ -45,10 +45,6 @@ def search_options(options: Iterable[Option], text: str) -> tuple[Option, ...]:
     return tuple(sorted(matching, key=lambda each: (not each.name.startswith(words[0]), words[0] not in each.name)))
 
 
-def find_option(options: Iterable[Option], name: str) -> Option | None:
-    return next((each for each in options if name in (each.name, each.flag.name)), None)
-
-
 def _option(definition: EngineDefinition, flag: Flag, name: str) -> Option:
     known = knob_table().get(name)
     settable = not {name, flag.name} & {*definition.owned, *definition.not_flags}

@@ -15,7 +15,6 @@ from lab.findings import Finding, LabError, Param
 DEFAULT_ENDPOINT = "https://huggingface.co"
 _PATIENCE_S = 15.0
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NETWORK_ERRORS = ("TransportError", "ConnectError", "TimeoutException", "ConnectionError", "gaierror", "SSLError")
 _NEEDED = ("*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.py")
 # the same weights for other loaders
 _LEFT_OUT = ("original/*", "consolidated*", "onnx/*", "openvino/*", "coreml/*", "*/*.bin")

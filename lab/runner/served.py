@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import time
 
+from lab.findings import Param
 from lab.runner.engine_keeper import EngineKeeper, RunningEngine
 from lab.runner.health import HANGS_AFTER_S, Vigil
 from lab.runner.outcome import TrialFailed
 
 # an engine without work answers its health check in milliseconds
 ASK_EVERY_S = 2.0
-_log = logging.getLogger(__name__)
 
 
 class Lookout:
@@ -29,7 +28,7 @@ class Lookout:
         if engine is None:
             return None
         if not self._keeper.alive():
-            return self._keeper.death()
+            return _unused(self._keeper.death())
         if engine is not self._of:
             self._of, self._vigil, self._next = engine, Vigil(engine), 0.0
         if self._vigil is None or time.monotonic() < self._next:
@@ -40,6 +39,15 @@ class Lookout:
             return None
         problem = self._keeper.death()
         if lost == "hangs":
-            message = {**problem.message, "code": "trial-engine-hangs", "seconds": round(HANGS_AFTER_S)}
-            return TrialFailed(problem.failure, message, problem.log_tail, problem.launch_id)
-        return problem
+            return _worded(problem, "trial-engine-hangs", seconds=round(HANGS_AFTER_S))
+        return _unused(problem)
+
+
+def _unused(problem: TrialFailed) -> TrialFailed:
+    """The same death, in the words for an engine that no trial used."""
+    return _worded(problem, str(problem.message["code"]).replace("trial-", "unused-", 1))
+
+
+def _worded(problem: TrialFailed, code: str, **params: Param) -> TrialFailed:
+    message = {**problem.message, **params, "code": code}
+    return TrialFailed(problem.failure, message, problem.log_tail, problem.launch_id)

@@ -79,12 +79,10 @@ def _ask(address: str, model: str | None, variable: str | None) -> None:
     except LabError as problem:
         show_findings(problem.findings)
         return
-    found = connection_doctor(
-        address, key, model, key_variable=variable, use_proxy=use_proxy, variables=variables
-    )  # fmt: skip
+    found = connection_doctor(address, key, model, key_variable=variable, use_proxy=use_proxy, variables=variables)
     st.session_state[_FOUND] = found
     report = found.report
-    if found.report is not None and report is not None and report.failure is None and report.model:
+    if report is not None and report.failure is None and report.model:
         st.session_state[ATTACHED] = ChatTarget(report.base_url, report.model, variable, use_proxy)
 
 

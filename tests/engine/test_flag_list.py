@@ -6,7 +6,7 @@ import pytest
 
 from lab.engine.catalogue import Catalogue, Flag
 from lab.engine.definition import EngineDefinition, load_definition
-from lab.engine.flag_list import find_option, option_list, search_options
+from lab.engine.flag_list import option_list, search_options
 from lab.environment import ROOT
 
 VLLM = Catalogue(
@@ -29,8 +29,7 @@ def test_what_we_explain_stands_first_and_carries_our_words(vllm: EngineDefiniti
     assert [each.name for each in options] == [
         "model", "max_num_seqs", "block_size", "api_key", "async_scheduling", "load_format", "seed",
     ]  # fmt: skip
-    block = find_option(options, "block_size")
-    assert block is not None
+    (block,) = (each for each in options if each.name == "block_size")
     assert block.explained
     assert (block.knob.phase, block.knob.unit, block.flag.help) == ("kv_cache", "tokens", "Size of a cache block.")
 
