@@ -129,7 +129,7 @@ def load_text(measured: Measured) -> str:
     if summary.goodput_per_s is not None:
         lines.append(f"goodput      {_number(summary.goodput_per_s)} requests/s within the limits")
     lines += [
-        f"{'ms':<12} {'mean':>9} {'P50':>9} {'P90':>9} {'P95':>9} {'P99':>9} {'n':>7}",
+        f"{'ms':<14} {'mean':>9} {'P50':>9} {'P90':>9} {'P95':>9} {'P99':>9} {'n':>7}",
         *(_row(name.removesuffix("_ms").upper(), getattr(summary, name)) for name in _TIMES),
         *(_row(name.removesuffix("_ms").replace("_", " "), each) for name, each in measured.engine.items() if each.n),
     ]
