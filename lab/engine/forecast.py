@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from lab.engine.kv_cache import ELEMENT_BYTES, bytes_per_token, cache_dtype, model_dtype
 from lab.engine.model_facts import ModelFacts
+from lab.engine.parallel_rules import named_devices
 from lab.findings import Finding
 from lab.host.facts import Gpu, HostFacts, HostKind
 from lab.records.workload import Scalar
@@ -95,12 +96,15 @@ def context_in_force(model: ModelFacts, knobs: Mapping[str, Scalar]) -> int | No
 
 
 def chosen_gpus(knobs: Mapping[str, Scalar], host: HostFacts, wanted: int) -> tuple[Gpu, ...]:
-    """The GPUs that the engine will use, as NVML counts them: those of `devices`, else the first ones."""
-    named = [part.strip() for part in str(knobs.get("devices") or "").split(",") if part.strip()]
+    """The GPUs that the engine will use, as NVML counts them: those of `devices`, else the first ones.
+
+    Empty where `devices` names one that is not known by its number: what another one holds says nothing of it.
+    """
+    named = named_devices(knobs)
+    if not named:
+        return host.gpus[:wanted]
     by_index = {str(gpu.index): gpu for gpu in host.gpus}
-    if named and all(name in by_index for name in named):
-        return tuple(by_index[name] for name in named)[:wanted]
-    return host.gpus[:wanted]
+    return tuple(by_index[name] for name in named)[:wanted] if all(name in by_index for name in named) else ()
 
 
 def memory_size(value: Scalar | None) -> int | None:

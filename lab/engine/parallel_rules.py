@@ -85,7 +85,8 @@ def devices_wanted(knobs: Mapping[str, Scalar]) -> int:
 
 def named_devices(knobs: Mapping[str, Scalar]) -> list[str]:
     """The GPUs that the knob `devices` names; empty where it leaves the choice open."""
-    return [part.strip() for part in str(knobs.get("devices") or "").split(",") if part.strip()]
+    value = knobs.get("devices")
+    return [] if value is None else [part.strip() for part in str(value).split(",") if part.strip()]
 
 
 def _size(knobs: Mapping[str, Scalar], name: str) -> int:

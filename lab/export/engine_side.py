@@ -12,11 +12,11 @@ from lab.configs.pair import ConfigPair
 from lab.engine.definition import EngineDefinition
 from lab.engine.flags import to_flags
 from lab.engine.overlays import Overlay, apply_overlays
+from lab.engine.port import LOOPBACK
 from lab.engine.request_fields import request_fields
 from lab.records.plan import Arm, Experiment
 from lab.records.workload import Scalar
 
-LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8000
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from lab.engine.command import EngineCommand
 from lab.engine.effective import compare_effective, read_effective
 from lab.engine.phases import FIRST_PHASE
+from lab.engine.port import LOOPBACK
 from lab.engine.process import EngineProcess, StopProof, launch, stop
 from lab.engine.readiness import EngineFailed, wait_ready
 from lab.findings import LabError
@@ -19,7 +20,7 @@ from lab.records.states import LaunchState
 from lab.records.summary import Mark
 from lab.runner.dying import cannot_serve
 from lab.runner.engine_failures import death_of, start_failure
-from lab.runner.engine_request import LOOPBACK, EngineRequest, choose_port, engine_command
+from lab.runner.engine_request import EngineRequest, choose_port, engine_command
 from lab.runner.outcome import TrialFailed, failed, failed_by
 from lab.runner.patience import insist
 from lab.runner.site import Site

@@ -14,7 +14,8 @@ from lab.engine.command import EngineCommand, build_command, spoken_notes
 from lab.engine.definition import EngineDefinition, load_definition
 from lab.engine.installation import check_installed, engine_python
 from lab.engine.model import ModelRef, find_model
-from lab.engine.port import port_owner
+from lab.engine.parallel_rules import devices_wanted, named_devices
+from lab.engine.port import LOOPBACK, port_owner
 from lab.engine.preflight import look_ahead
 from lab.engine.request_fields import check_request
 from lab.findings import Finding, LabError
@@ -23,8 +24,6 @@ from lab.records.summary import Mark
 from lab.records.workload import Scalar, Workload
 from lab.runner.outcome import FailureClass, failed, failed_by
 from lab.runner.site import Site
-
-LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +40,10 @@ class EngineRequest:
 
     def gpu_indices(self, gpu_count: int) -> tuple[int, ...]:
         """The GPUs that the engine will use, as NVML counts them."""
-        chosen = str(self.knobs.get("devices", "")).replace(" ", "")
-        if chosen:
-            return tuple(int(each) for each in chosen.split(",") if each.isdecimal())
-        return tuple(range(min(gpu_count, int(self.knobs.get("tensor_parallel_size", 1)))))
+        named = named_devices(self.knobs)
+        if named:
+            return tuple(int(each) for each in named if each.isdecimal())
+        return tuple(range(min(gpu_count, devices_wanted(self.knobs))))
 
 
 def engine_request(site: Site, pair: ConfigPair, kind: str, explicit: frozenset[str]) -> EngineRequest:

@@ -214,3 +214,11 @@ def test_a_model_that_brings_an_fp8_cache_takes_half(llama: ModelFacts) -> None:
 )
 def test_sizes_are_read_as_vllm_reads_them(text: str, size: int | None) -> None:
     assert memory_size(text) == size
+
+
+def test_nothing_is_said_of_the_memory_of_a_gpu_that_is_named_by_its_address(llama: ModelFacts) -> None:
+    two = host(gpu(0), gpu(1, used=70 * GIB))
+    by_number = forecast(llama, {"devices": "1"}, two)
+    by_address = forecast(llama, {"devices": "GPU-3fa1"}, two)
+    assert (by_number.devices, by_number.free_bytes) == ((1,), 10 * GIB)
+    assert (by_address.devices, by_address.total_bytes, by_address.free_bytes) == ((), None, None)
