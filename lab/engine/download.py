@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +185,7 @@ def main(arguments: list[str] | None = None) -> int:
         threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     variables = read_environment().variables
     try:
-        folder = download(asked.model, variables, lambda progress: _note(asked.progress, vars_of(progress)))
+        folder = download(asked.model, variables, lambda progress: _note(asked.progress, asdict(progress)))
     except LabError as problem:
         finding = problem.findings[0]
         _note(asked.progress, {"problem": {"code": finding.code, **finding.params}})
@@ -194,16 +194,6 @@ def main(arguments: list[str] | None = None) -> int:
     _note(asked.progress, {"result": "done", "folder": str(folder)})
     sys.stdout.write(f"{folder}\n")
     return 0
-
-
-def vars_of(progress: Progress) -> dict[str, Any]:
-    """The progress as it is written down."""
-    return {
-        "done_bytes": progress.done_bytes,
-        "total_bytes": progress.total_bytes,
-        "file": progress.file,
-        "bytes_per_s": progress.bytes_per_s,
-    }
 
 
 def _note(file: Path | None, news: Mapping[str, Any]) -> None:

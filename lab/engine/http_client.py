@@ -81,7 +81,7 @@ class EngineClient:
             return None
         # vLLM answers 200 to a failed reset too and says so in the body, which older releases leave empty; SGLang's
         # is a sentence
-        told = answer.json().get("success", True) if answer.content[:1] == b"{" else True
+        told = self._json(answer).get("success", True) if answer.content[:1] == b"{" else True
         return bool(answer.is_success and told)
 
     def health(self) -> Health:
