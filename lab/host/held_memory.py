@@ -86,7 +86,7 @@ def prove_returned(held: Held, make_nvml: Callable[[], Nvml] = Nvml) -> MemoryPr
     given_back = tuple(name for name in _existing(held.shared) if not _used_by_anybody(name) and _removed(name))
     if held.gpu_bytes is not None:
         _wait(lambda: not _on_gpus(held.pids, make_nvml)[1], _GPU_WAIT_S)
-    left_bytes = sum(Path(name).stat().st_size for name in _existing(held.shared))
+    left_bytes = sum(map(_size_bytes, held.shared))
     gpu_pids = _on_gpus(held.pids, make_nvml)[1] if held.gpu_bytes is not None else ()
     return MemoryProof(held.host_bytes, held.gpu_bytes, left_bytes, gpu_pids, given_back)
 
@@ -103,6 +103,14 @@ def _on_gpus(pids: frozenset[int], make_nvml: Callable[[], Nvml]) -> tuple[int |
 
 def _existing(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if Path(name).exists()))
+
+
+def _size_bytes(name: str) -> int:
+    """0 for a file that is gone: a resource tracker may give it back at any moment."""
+    try:
+        return Path(name).stat().st_size
+    except OSError:
+        return 0
 
 
 def _used_by_anybody(name: str) -> bool:

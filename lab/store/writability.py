@@ -26,7 +26,11 @@ def write_problem(store: Store) -> Finding | None:
     if url.get_backend_name() != "sqlite" or not url.database:
         return None
     params = {"database": shown(url)}
-    if shutil.disk_usage(Path(url.database).absolute().parent).free < _NEEDED_BYTES:
+    try:
+        free_bytes = shutil.disk_usage(Path(url.database).absolute().parent).free
+    except OSError:
+        return None
+    if free_bytes < _NEEDED_BYTES:
         return Finding("database-disk-full", "warning", {**params, "reason": "no space left"})
     try:
         with closing(sqlite3.connect(url.database, timeout=_LOOK_S, isolation_level=None)) as connection:
