@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from lab.findings import Param
-from lab.metrics.verdict import Comparable, Verdict
+from lab.metrics.verdict import Comparable, Verdict, shown
 from lab.records.summary import Summary
 
 LEAST_LENGTHS = 3
@@ -42,15 +42,11 @@ def _judge(rows: Sequence[Comparable]) -> Verdict | None:
         "arm": rows[0].arm_name,
         "low": round(float(held.min())),
         "high": round(float(held.max())),
-        "low_percent": _shown(float(used[held.argmin()]) * 100),
-        "high_percent": _shown(float(used[held.argmax()]) * 100),
-        "per_thousand_percent": _shown(float(slope) * 1000 * 100),
+        "low_percent": shown(float(used[held.argmin()]) * 100),
+        "high_percent": shown(float(used[held.argmax()]) * 100),
+        "per_thousand_percent": shown(float(slope) * 1000 * 100),
         "off_percent": round(off * 100, 1),
     }
     if off > STRAIGHT_RATIO or slope <= 0:
         return Verdict("cannot-tell-cache", params, said=False)
     return Verdict("verdict-cache", params)
-
-
-def _shown(value: float) -> float:
-    return float(f"{value:.3g}")

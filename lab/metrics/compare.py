@@ -13,7 +13,7 @@ from lab.findings import Param
 from lab.metrics.percentiles import Values, as_values, percentile
 from lab.metrics.quantities import METRICS, Metric, Side, metrics_of, throughput
 from lab.metrics.validity import P95_SAMPLES, spoils
-from lab.metrics.verdict import Comparable, Verdict
+from lab.metrics.verdict import Comparable, Verdict, shown
 from lab.records.plan import Slo
 from lab.records.workload import Stage
 
@@ -123,9 +123,9 @@ def _judge(metric: Metric, arm: Side, other: Side, names: Mapping[str, Param]) -
         return _cannot("cannot-tell-missing", names, metric=metric.name)
     low, high = min(ratios), max(ratios)
     if low <= 1 <= high:
-        return _cannot("cannot-tell-spread", names, metric=metric.name, low=_shown(low), high=_shown(high))
+        return _cannot("cannot-tell-spread", names, metric=metric.name, low=shown(low), high=shown(high))
     if max(high, 1 / low) <= SAME_RATIO:
-        percent = _shown((SAME_RATIO - 1) * 100)
+        percent = shown((SAME_RATIO - 1) * 100)
         return Verdict("verdict-same", {**names, "metric": metric.name, "percent": percent, "repeats": len(ratios)})
     if high < 1:
         arm, other, low, high = other, arm, 1 / high, 1 / low
@@ -133,7 +133,7 @@ def _judge(metric: Metric, arm: Side, other: Side, names: Mapping[str, Param]) -
     ratio = (metric.pooled(arm) or 0) / (metric.pooled(other) or math.nan)
     if metric.shown_ms is not None:
         params |= {"ms": round(metric.shown_ms(arm) or 0), "other_ms": round(metric.shown_ms(other) or 0)}
-    return Verdict(metric.code, {**params, "ratio": _shown(ratio), "low": _shown(low), "high": _shown(high)})
+    return Verdict(metric.code, {**params, "ratio": shown(ratio), "low": shown(low), "high": shown(high)})
 
 
 def _metric_not_comparable(metric: Metric, arm: Side, other: Side, names: Mapping[str, Param]) -> Verdict | None:
@@ -170,11 +170,6 @@ def _ratios_per_repeat(metric: Metric, arm: Side, other: Side) -> list[float]:
     return ratios if len(ratios) == len(pairs) else []
 
 
-def _shown(value: float) -> float:
-    """Three significant digits: more would claim what repeats cannot show."""
-    return float(f"{value:.3g}")
-
-
 def _shown_limit(limit_ms: float) -> float | int:
     return int(limit_ms) if limit_ms.is_integer() else limit_ms
 
@@ -200,7 +195,7 @@ def _winner(sides: Sequence[Side], limit_ms: float) -> list[Verdict]:
     best, rate = keeping[0], throughput(keeping[0])
     if rate is None or any(not _clearly_faster(best, rival) for rival in keeping[1:]):
         return []
-    params = {"arm": best.name, "limit_ms": _shown_limit(limit_ms), "tokens_per_s": _shown(rate)}
+    params = {"arm": best.name, "limit_ms": _shown_limit(limit_ms), "tokens_per_s": shown(rate)}
     return [Verdict("verdict-winner", {**params, "ttft_p95_ms": round(p95[best.name] or 0)})]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from lab.findings import Param
 from lab.metrics.percentiles import Values, as_values
 from lab.metrics.validity import spoils
-from lab.metrics.verdict import Comparable, Verdict
+from lab.metrics.verdict import Comparable, Verdict, shown
 
 Growth = Literal["linear", "flat", "more", "less"]
 LEAST_LENGTHS = 4
@@ -214,17 +214,13 @@ def _judge(rows: Sequence[Comparable], ttft_ms: Samples) -> Verdict:
         "arm": fit.arm_name,
         "low": round(fit.tokens[0]),
         "high": round(fit.tokens[-1]),
-        "tokens_ratio": _shown(fit.tokens_ratio),
-        "ttft_ratio": _shown(fit.ttft_ratio),
-        "per_thousand_ms": _shown(fit.linear.coefficients[1] * 1000),
-        "linear_off_percent": _shown(fit.linear.worst_ratio * 100),
-        "quadratic_off_percent": _shown(fit.quadratic.worst_ratio * 100),
-        "aicc_gain": _shown(fit.linear.aicc - fit.quadratic.aicc),
+        "tokens_ratio": shown(fit.tokens_ratio),
+        "ttft_ratio": shown(fit.ttft_ratio),
+        "per_thousand_ms": shown(fit.linear.coefficients[1] * 1000),
+        "linear_off_percent": shown(fit.linear.worst_ratio * 100),
+        "quadratic_off_percent": shown(fit.quadratic.worst_ratio * 100),
+        "aicc_gain": shown(fit.linear.aicc - fit.quadratic.aicc),
     }
     if fit.growth is None:
         return Verdict("cannot-tell-ladder-shape", params, said=False)
     return Verdict(_CODES[fit.growth], params)
-
-
-def _shown(value: float) -> float:
-    return float(f"{value:.3g}")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from lab.findings import Param
 from lab.metrics.pool import mean_of_all
-from lab.metrics.verdict import Comparable, Verdict
+from lab.metrics.verdict import Comparable, Verdict, shown
 
 Dominating = Literal["prefill", "decode", "neither"]
 EVEN_RATIO = 0.05
@@ -66,7 +66,7 @@ def _tpot_verdict(first: LadderStep, last: LadderStep) -> Verdict | None:
     params: dict[str, Param] = {"arm": first.arm_name}
     params |= {"low": round(first.prompt_tokens), "high": round(last.prompt_tokens)}
     params |= {"low_ms": round(first.tpot_ms, 1), "high_ms": round(last.tpot_ms, 1)}
-    return Verdict("verdict-ladder-tpot", {**params, "ratio": float(f"{last.tpot_ms / first.tpot_ms:.3g}")})
+    return Verdict("verdict-ladder-tpot", {**params, "ratio": shown(last.tpot_ms / first.tpot_ms)})
 
 
 def _step(rows: Sequence[Comparable], asked_tokens: float) -> LadderStep:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lab.metrics.percentiles import Values, percentile
+from lab.metrics.pool import mean_of_all
 from lab.metrics.validity import P95_SAMPLES
 from lab.metrics.verdict import Comparable
 from lab.records.summary import Summary
@@ -83,10 +84,8 @@ def throughput(side: Side) -> float | None:
 
 
 def _mean_speed(side: Side) -> float | None:
-    """One over the mean TPOT of all requests: means, unlike percentiles, add up."""
-    parts = [(s.tpot_ms.mean, s.tpot_ms.n) for s in side.summaries if s.tpot_ms.mean is not None]
-    n = sum(count for _, count in parts)
-    return _inverse(sum(mean * count for mean, count in parts) / n) if n else None
+    """One over the mean TPOT of all requests."""
+    return _inverse(mean_of_all(s.tpot_ms for s in side.summaries))
 
 
 def _inverse(value: float | None) -> float | None:
@@ -138,9 +137,7 @@ def _stall_ms(side: Side) -> float | None:
 
 def _intruder_ttft_ms(side: Side) -> float | None:
     """The mean of the long prompts of all repeats: there are too few of them for a percentile."""
-    parts = [s.interference.intruder_ttft_ms for s in side.summaries if s.interference is not None]
-    n = sum(part.n for part in parts)
-    return sum((part.mean or 0) * part.n for part in parts) / n if n else None
+    return mean_of_all(s.interference.intruder_ttft_ms for s in side.summaries if s.interference is not None)
 
 
 # Steady answers with long prompts thrown in: TTFT of both kinds together would say nothing of either.

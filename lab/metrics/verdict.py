@@ -21,6 +21,11 @@ class Verdict:
     said: bool = True
 
 
+def shown(value: float) -> float:
+    """Three significant digits: more would claim what repeats cannot show."""
+    return float(f"{value:.3g}")
+
+
 class Comparable(Protocol):
     """A measurement as the store hands it out."""
 
