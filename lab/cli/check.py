@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from lab.cli.findings_report import echo_findings, finding_json
+from lab.cli.host_ahead import host_for_a_launch
 from lab.cli.offers import Offer, file_offers, pair_offers
 from lab.cli.store_access import json_option
 from lab.configs.checks import check_pair, parse_errors
@@ -116,9 +117,8 @@ def _of_experiment(path: Path, env: Environment) -> tuple[Finding, ...]:
         return found
     from lab.engine.pair_command import check_arms
     from lab.engine.preflight import look_ahead_arms
-    from lab.host.facts import host_facts
 
-    host = host_facts()
+    host = host_for_a_launch(env)
     of_arms = (*check_arms(experiment, env, host.kind), *look_ahead_arms(experiment, env, host))
     return (*found, *(each.in_file(str(path)) for each in of_arms))
 
@@ -134,13 +134,12 @@ def _of_pair(pair: ConfigPair, about: Path, env: Environment) -> tuple[Finding, 
 def _ahead(pair: ConfigPair, env: Environment) -> tuple[Finding, ...]:
     from lab.engine.definition import load_definition
     from lab.engine.preflight import look_ahead
-    from lab.host.facts import host_facts
 
     try:
         definition = load_definition(DEFAULT_ENGINE, env.config_dir)
     except LabError as problem:
         return problem.findings
-    return look_ahead(pair, definition, env, host_facts()).findings
+    return look_ahead(pair, definition, env, host_for_a_launch(env)).findings
 
 
 def _partner(path: Path, name: str, live: Path) -> Path:

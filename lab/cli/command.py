@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lab.cli.findings_report import echo_findings, finding_json
+from lab.cli.host_ahead import host_for_a_launch
 from lab.cli.store_access import json_option
 from lab.environment import Environment, read_environment
 from lab.findings import Finding, has_errors
@@ -44,10 +45,9 @@ def _built(kind: str, env: Environment) -> tuple[EngineCommand, tuple[Finding, .
     from lab.configs.pair import read_pair
     from lab.engine.pair_command import pair_command
     from lab.engine.preflight import look_ahead
-    from lab.host.facts import host_facts
 
     pair = read_pair(env.config_dir)
-    host = host_facts()
+    host = host_for_a_launch(env)
     built = pair_command(env, pair, kind, host.kind)
     ahead = look_ahead(pair, built.definition, env, host)
     memory = ahead.forecast.findings if ahead.forecast is not None else ()

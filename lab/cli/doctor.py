@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from lab.cli.host_ahead import host_for_a_launch
 from lab.cli.store_access import json_option
 from lab.environment import Environment, read_environment
 from lab.findings import Finding, LabError
@@ -185,11 +186,10 @@ def _memory(env: Environment, pair: ConfigPair | None) -> Check:
     from lab.cli.model_report import forecast_json, forecast_text, worst
     from lab.engine.definition import load_definition
     from lab.engine.preflight import look_ahead
-    from lab.host.facts import host_facts
 
     if pair is None:
         return Check("memory", "warning", "unknown: the config pair cannot be read", {})
-    ahead = look_ahead(pair, load_definition(ENGINE, env.config_dir), env, host_facts())
+    ahead = look_ahead(pair, load_definition(ENGINE, env.config_dir), env, host_for_a_launch(env))
     found = ahead.forecast
     if found is None:
         return Check("memory", "warning", "unknown: the model is not on this disk", {})
@@ -243,14 +243,17 @@ def _database(env: Environment) -> Check:
 
 
 def _runner(env: Environment) -> Check:
-    from lab.host.lock import read_lock
+    from lab.host.lock import mask_password, read_lock
 
     holder = read_lock(env.lock_file)
-    facts = {"lock_file": str(env.lock_file), "pid": holder.pid if holder else None}
+    facts: dict[str, Any] = {"lock_file": str(env.lock_file), "pid": holder.pid if holder else None}
     if holder is None:
         return Check("runner", "warning", "none runs; one is started with the first experiment", facts)
-    text = f"process {holder.pid} for {holder.database_url}"
-    return Check("runner", "ok", text, {**facts, "database": holder.database_url})
+    facts["database"] = holder.database_url
+    if holder.database_url != mask_password(env.database_url):
+        text = f"process {holder.pid} works for another database, {holder.database_url}: what is queued here waits"
+        return Check("runner", "warning", text, facts)
+    return Check("runner", "ok", f"process {holder.pid} for {holder.database_url}", facts)
 
 
 def _measured_ceiling(env: Environment) -> Check:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lab.cli.host_ahead import host_for_a_launch
 from lab.cli.result_table import result_text
 from lab.cli.store_access import json_option, open_database, system_user
 from lab.environment import Environment, read_environment
@@ -74,9 +75,8 @@ def _ahead(experiment: Experiment, env: Environment) -> tuple[Finding, ...]:
     """What engine, model and host will make of the arms: one that cannot start fails alone, so nothing is refused."""
     from lab.engine.pair_command import check_arms
     from lab.engine.preflight import look_ahead_arms
-    from lab.host.facts import host_facts
 
-    host = host_facts()
+    host = host_for_a_launch(env)
     return (*check_arms(experiment, env, host.kind), *look_ahead_arms(experiment, env, host))
 
 

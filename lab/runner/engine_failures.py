@@ -48,15 +48,21 @@ def _message(found: Diagnosis, engine: RunningEngine, failure: str | None) -> Me
     for advice in found.remedies:
         params |= advice.params
     remedies = find_remedies(found, engine.command.flags, _taken_for_unset(engine))
-    code = failure or found.failure_class
     return {
         **params,
-        "code": f"trial-{code}" if failure or found.moment is None else f"trial-{code}-{found.moment}",
+        "code": _code(found, failure),
         "cause": found.failure_class,
         "line": " ".join(found.lines) if found.lines else None,
         "log": str(engine.log_path),
         "remedies": to_store(remedies),
     }
+
+
+def _code(found: Diagnosis, failure: str | None) -> str:
+    if failure is not None:
+        # the last lines of the log are no reason where the process was killed
+        return "trial-engine-killed" if found.failure_class == "killed" else f"trial-{failure}"
+    return f"trial-{found.failure_class}" + ("" if found.moment is None else f"-{found.moment}")
 
 
 def _taken_for_unset(engine: RunningEngine) -> dict[str, Scalar | None]:

@@ -32,6 +32,7 @@ DEFAULT_TOKENS = 512
 # questions whose answer was stopped
 _STOPS = "chat:stops"
 _REDRAW_S = 0.05
+_SHOWN_CHARACTERS = 2000
 _SET_HERE = ("temperature", "top_p", "max_tokens")
 _KINDS = {"engine": N_("The served engine"), "attach": N_("The running server"), "gateway": N_("TaoToken gateway")}
 
@@ -124,8 +125,15 @@ def _conversation(found: list[Partner], pair: ConfigPair) -> None:
         key="chat:question",
     )
     if question:
-        with here:
-            _answer(partner, fields, system, turns, str(question))
+        # first of all: a press of the stop button may end this run of the script at any call that follows
+        turns.append(asked := Turn(str(question)))
+        stops: list[str] = st.session_state.setdefault(_STOPS, [])
+        try:
+            with here:
+                _answer(partner, fields, system, turns)
+        finally:
+            if turns and turns[-1] is asked:
+                stops.append(asked.question)
     if turns and st.button(_("Begin anew"), icon=":material/delete_sweep:", key="chat:clear"):
         turns.clear()
         st.rerun(scope="fragment")
@@ -157,35 +165,38 @@ def _float(value: Scalar | None) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _answer(partner: Partner, fields: Mapping[str, Scalar], system: str, turns: list[Turn], question: str) -> None:
-    """Ask and show the answer as it comes; whatever interrupts it, what came is kept."""
+def _answer(partner: Partner, fields: Mapping[str, Scalar], system: str, turns: list[Turn]) -> None:
+    """Ask the last turn's question and show the answer as it comes; whatever interrupts it, what came is kept."""
     if runner_seen().trial_id is not None:
+        turns.pop()
         st.warning(_("A trial is measured now; talking would disturb it."))
         return
     with _alone_with(partner.target.base_url) as alone:
         if not alone:
+            turns.pop()
             st.warning(_("Somebody else is being answered just now; one answer at a time. Try again in a moment."))
             return
         try:
-            call = ChatCall(
-                partner.target, messages(system, turns, question), fields, variables=environment().variables
-            )
+            said = messages(system, turns[:-1], turns[-1].question)
+            call = ChatCall(partner.target, said, fields, variables=environment().variables)
         except LabError as problem:
+            turns.pop()
             st.error(word(problem.findings[0].code, problem.findings[0].params))
             return
-        _streamed(call, turns, Turn(question))
+        _streamed(call, turns)
 
 
-def _streamed(call: ChatCall, turns: list[Turn], turn: Turn) -> None:
-    turns.append(turn)
+def _streamed(call: ChatCall, turns: list[Turn]) -> None:
+    turn = turns[-1]
     stops: list[str] = st.session_state.setdefault(_STOPS, [])
     pieces = iter(call)
     whole = False
     try:
         with st.chat_message("user"):
-            st.markdown(_spoken(turn.question))
+            st.markdown(_asked(turn.question))
         with st.chat_message("assistant"):
             thinking, answer = st.empty(), st.empty()
+            st.caption(_("The rest of this page stands still until the answer is complete."))
             answer.markdown(f":gray[{_('waiting for the first token …')}]")
             drawn = 0.0
             for piece in pieces:
@@ -216,7 +227,7 @@ def _draw(turn: Turn, thinking: Any, answer: Any) -> None:
 
 def _show(turn: Turn) -> None:
     with st.chat_message("user"):
-        st.markdown(_spoken(turn.question))
+        st.markdown(_asked(turn.question))
     with st.chat_message("assistant"):
         if turn.thinking:
             with st.expander(_("Thinking")):
@@ -225,7 +236,7 @@ def _show(turn: Turn) -> None:
             st.markdown(_spoken(turn.answer))
         record = turn.record
         if record is None:
-            st.caption(_("The answer was lost."))
+            st.caption(f":material/stop: {_('Stopped before anything came.')}")
         elif record.failure == "cancelled":
             st.caption(f":material/stop: {_('Stopped.')} {figures(record)}")
         elif record.failure is not None:
@@ -257,6 +268,14 @@ def messages(system: str, turns: list[Turn], question: str) -> list[dict[str, st
         if turn.counts:
             said += [{"role": "user", "content": turn.question}, {"role": "assistant", "content": turn.answer}]
     return [*said, {"role": "user", "content": question}]
+
+
+def _asked(question: str) -> str:
+    """A question as it was sent; a very long one by its beginning and its length."""
+    if len(question) <= _SHOWN_CHARACTERS:
+        return _spoken(question)
+    said = _("{n} characters in all").format(n=number(len(question)))
+    return f"{_spoken(question[:_SHOWN_CHARACTERS])} … :gray[{said}]"
 
 
 def _spoken(text: str) -> str:

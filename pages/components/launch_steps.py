@@ -18,6 +18,7 @@ PHASES = {
     "starting-workers": N_("starting workers"),
     "loading-weights": N_("loading weights"),
     "compiling": N_("compiling"),
+    "first-run": N_("running the model for the first time"),
     "profiling-memory": N_("measuring memory for the KV cache"),
     "capturing-graphs": N_("capturing CUDA graphs"),
     "warming-up": N_("warming up"),

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from lab.cli.doctor import doctor_command
-from lab.environment import ROOT
+from lab.cli.host_ahead import host_for_a_launch
+from lab.environment import ROOT, read_environment
+from lab.host.facts import host_facts
 from lab.host.lock import hold_lock
+from lab.host.process_identity import identity
+from lab.store import add_launch, open_store
 from tests.engine.model_configs import LLAMA_3_8B
 from tests.engine.model_folders import model_folder
 
@@ -99,3 +105,36 @@ def test_unreadable_files_do_not_keep_the_rest_from_being_looked_at(config_dir: 
     found = told()
     assert found["configs"]["state"] == "problem"
     assert found["engine"]["state"] == "ok"
+
+
+def test_a_runner_for_another_database_is_no_runner_for_this_one(config_dir: Path, separate_lab: Path) -> None:
+    with hold_lock(separate_lab / "runner.lock", "sqlite:////elsewhere/other.db"):
+        found = told()["runner"]
+    assert found["state"] == "warning"
+    assert "/elsewhere/other.db" in found["text"]
+
+
+def test_what_the_own_engine_holds_is_free_for_the_next_launch(
+    separate_lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{separate_lab / 'own.db'}"
+    monkeypatch.setenv("LAB_DATABASE_URL", url)
+    held = 512 * 2**20
+    code = f"kept = bytearray({held}); print('there', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as engine:
+        assert engine.stdout is not None
+        engine.stdout.readline()
+        who = identity(engine.pid)
+        assert who is not None
+        store = open_store(url)
+        add_launch(store, host_facts().name, "vllm", ["x"], [], "x", who.pid, who.pid, who.start_time, 1, "m")
+        free = host_facts().memory_available_bytes or 0
+        with hold_lock(separate_lab / "runner.lock", url):
+            ahead = host_for_a_launch(read_environment()).memory_available_bytes or 0
+        without_a_runner = host_for_a_launch(read_environment()).memory_available_bytes or 0
+        engine.communicate(b"\n")
+    # other processes of this machine come and go
+    assert abs(ahead - free - held) < held / 2
+    assert abs(without_a_runner - free) < held / 2

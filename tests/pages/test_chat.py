@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from lab.host.lock import hold_lock
 from lab.store import Store, add_launch, heartbeat, update_launch
-from pages.components.chat import figures
+from pages.components.chat import Turn, figures
 from pages.components.context import host_name
 from tests.factories import make_request
 from tests.load.streams import DONE, STOP, content, reasoning, usage
@@ -170,3 +170,28 @@ def test_what_an_answer_has_not_is_an_en_dash() -> None:
     assert "TTFT –" in line
     assert "TPOT –" in line
     assert "– tokens" in line
+
+
+def test_a_very_long_question_is_shown_by_its_beginning(open_page: OpenPage, store: Store, own_place: Path) -> None:
+    with ScriptedServer(lambda _asked: ANSWER) as server, runner(own_place):
+        serving(store, server.port)
+        app = ask(open_page("engine"), "word " * 9000)
+        sent = server.posts[0].json["messages"][0]["content"]
+    assert len(sent) == len(("word " * 9000).strip()) or len(sent) == 45_000
+    shown = [line.value for line in app.markdown if "word word" in line.value]
+    assert len(shown) == 1
+    assert len(shown[0]) < 2_200
+    assert "characters in all" in shown[0]
+
+
+def test_a_question_stopped_before_it_was_sent_stays(open_page: OpenPage, store: Store, own_place: Path) -> None:
+    with ScriptedServer(lambda _asked: ANSWER) as server, runner(own_place):
+        serving(store, server.port)
+        app = open_page("engine")
+        app.session_state[f"chat:http://127.0.0.1:{server.port}/v1"] = [Turn("never sent")]
+        app.run()
+        ask(app, "and now?")
+        sent = [message["content"] for message in server.posts[0].json["messages"]]
+    assert "never sent" in texts(app)
+    assert "Stopped before anything came." in texts(app)
+    assert sent == ["and now?"]

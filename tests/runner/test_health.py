@@ -16,6 +16,7 @@ from lab.engine.model import ModelRef
 from lab.engine.process import launch, stop
 from lab.environment import ROOT
 from lab.host.process_identity import group_members
+from lab.messages import word
 from lab.runner.dying import is_dying
 from lab.runner.engine_keeper import RunningEngine
 from lab.runner.engine_request import EngineRequest
@@ -105,3 +106,16 @@ def test_a_served_engine_that_hangs_is_shown_as_failed(lab: Lab) -> None:
     assert (failed.failure, ((failed.ended or {})["message"])["code"]) == ("engine-died", "trial-engine-hangs")
     assert not group_members(launch_row.pgid or 0)
     wait_for(lambda: (host := get_host(lab.store, lab.host)) is not None and host.runner_state == "idle")
+
+
+def test_a_served_engine_that_is_killed_is_not_said_to_have_been_measured(lab: Lab) -> None:
+    lab.engine_behaves()
+    serve = add_intent(lab.store, lab.host, "serve", person="tester")
+    lab.start_runner()
+    wait_for(lambda: get_intent(lab.store, serve).outcome == "done")  # type: ignore[union-attr]
+    os.kill(list_launches(lab.store)[0].pid or 0, signal.SIGKILL)
+    wait_for(lambda: list_launches(lab.store)[0].state == "failed", timeout_s=60)
+    message = (list_launches(lab.store)[0].ended or {})["message"]
+    assert (message["code"], message["signal"]) == ("unused-engine-killed", "SIGKILL")
+    assert "no trial used it" in word(message["code"], message)
+    assert "thrown away" not in word(message["code"], message)
