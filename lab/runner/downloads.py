@@ -49,7 +49,10 @@ class Downloads:
         if self._now is not None:
             self._look_after(self._now)
         elif wanted:
-            self._start(wanted[0])
+            try:
+                self._start(wanted[0])
+            except OSError as problem:  # a full or read-only run directory must not end the runner
+                self._give_up(wanted[0], problem)
 
     def pause(self) -> None:
         """End the process; what it has brought stays, and the intent stays open."""
@@ -86,6 +89,13 @@ class Downloads:
             )
         _log.info("download of %s: process %s", model, process.pid)
         self._now = _Fetching(intent, process, progress, log)
+
+    def _give_up(self, intent: IntentRow, problem: OSError) -> None:
+        payload = intent.payload or {}
+        told = {"code": "download-not-started", "model": payload.get(MODEL), "reason": str(problem)}
+        _log.warning("download of %s: %s", payload.get(MODEL), problem)
+        update_intent(self._site.store, intent.id, {**payload, "problem": told})
+        close_intent(self._site.store, intent.id, "failed")
 
     def _look_after(self, now: _Fetching) -> None:
         ended = now.process.poll()

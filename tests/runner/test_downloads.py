@@ -106,3 +106,13 @@ def test_a_refused_model_says_why_and_a_killed_runner_leaves_no_process(lab: Lab
     runner.kill()
     runner.wait()
     wait_for(lambda: not psutil.pid_exists(fetcher) or psutil.Process(fetcher).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_download_that_cannot_be_started_fails_and_the_runner_lives(lab: Lab, hub: Hub) -> None:
+    (lab.env.run_dir / "downloads").write_text("a file where the folder belongs")
+    intent = want(lab)
+    runner = lab.start_runner()
+    wait_for(lambda: told(lab, intent).closed_at is not None, 60)
+    assert told(lab, intent).outcome == "failed"
+    assert (told(lab, intent).payload or {})["problem"]["code"] == "download-not-started"
+    assert runner.poll() is None
