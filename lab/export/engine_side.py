@@ -10,7 +10,7 @@ from typing import Any
 from lab.configs.knobs import knob_table
 from lab.configs.pair import ConfigPair
 from lab.engine.definition import EngineDefinition
-from lab.engine.flags import to_flags
+from lab.engine.flags import FlagSet, to_flags
 from lab.engine.overlays import Overlay, apply_overlays
 from lab.engine.port import LOOPBACK
 from lab.engine.request_fields import request_fields
@@ -84,11 +84,16 @@ class EngineSide:
             config_file=definition.config_file,
             install=definition.installed.hint,
             command=(*_command(definition, model, named, _port(knobs.get("port"))), *written.arguments),
-            left_out=tuple(
-                str(each.params["knob"]) for each in written.findings if each.severity == "warning" and each.params
-            ),
+            left_out=_left_out(written),
             request_fields=request_fields(definition, pair) if definition.request.fields else {},
         )
+
+
+def _left_out(written: FlagSet) -> tuple[str, ...]:
+    """Knobs that ask for something and became no argument; one that nobody could check became one."""
+    kept = {name.replace("-", "_") for name in written.values}
+    told = (each.params.get("knob") for each in written.findings if each.severity != "advice")
+    return tuple(dict.fromkeys(str(knob) for knob in told if knob is not None and knob not in kept))
 
 
 def _command(definition: EngineDefinition, model: str, named: str, port: int) -> tuple[str, ...]:

@@ -142,3 +142,14 @@ def test_what_an_engine_takes_with_each_request_is_told():
     fields = json.loads(carried.partition(": ")[2])
     assert json.loads(fields["generation_config"])["use_cache"] is False
     assert "max_num_seqs" in next(line for line in launch.split("\n") if "left out" in line)
+
+
+def test_an_option_that_was_never_read_is_written_and_not_called_left_out():
+    pair = read_pair(ROOT / "configs")
+    arms = [{"name": "a", "engine": "sglang", "set": {"watchdog_timeout": 60, "num_gpu_blocks_override": 8}}]
+    definition = load_definition("sglang", ROOT / "configs")
+    experiment = experiment_from_parts("E", arms=arms, pair=pair)
+    launch = next(file.text for file in export_arm(experiment, "a", definition) if file.name == "launch.txt")
+    assert "--watchdog-timeout 60" in launch
+    left_out = next(line for line in launch.split("\n") if "left out" in line)
+    assert "watchdog_timeout" not in left_out and "num_gpu_blocks_override" in left_out
