@@ -77,14 +77,14 @@ def test_an_engine_that_was_stopped_is_stuck_and_its_last_line_is_said(
     last = process.log_path.read_text().splitlines()[-1]
     began = time.monotonic()
     failed = failure(process, vllm, stuck_s=1.0)
-    assert 1.0 <= time.monotonic() - began < 3.0
+    assert 1.0 <= time.monotonic() - began < 15.0
     assert (failed.failure_class, failed.lines) == ("start-timeout", (last,))
     assert stop(process, 0.2).ended
 
 
 def test_a_slow_engine_that_gets_on_may_take_as_long_as_it_takes(launch_fake: Launcher, vllm: EngineDefinition) -> None:
-    process = launch_fake(open_s=3.0, murmur_s=0.2)
-    assert ready(process, vllm, stuck_s=0.8).seconds >= 3.0
+    process = launch_fake(open_s=5.0, murmur_s=0.2)
+    assert ready(process, vllm, stuck_s=2.5).seconds >= 5.0
 
 
 def test_lines_that_only_count_up_are_no_progress(tmp_path: Path) -> None:

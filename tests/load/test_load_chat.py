@@ -156,7 +156,7 @@ def test_leaving_early_closes_the_connection_and_keeps_what_came() -> None:
         reading = iter(talk)
         assert next(reading).text == "w0 "
         reading.close()  # type: ignore[attr-defined]
-        until(lambda: server.under_way == 0, seconds=3)
+        until(lambda: server.under_way == 0, seconds=30)
     assert talk.record is not None
     assert (talk.record.failure, talk.record.text) == ("cancelled", "w0 ")
 
@@ -170,4 +170,4 @@ def test_proxy_variables_do_not_bend_the_way_to_loopback(monkeypatch: pytest.Mon
         )
         started = time.monotonic()
         assert list(talk)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20

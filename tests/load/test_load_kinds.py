@@ -45,10 +45,10 @@ def arrivals_ms(server: Any) -> list[float]:
 
 
 def test_a_burst_arrives_at_once(timed_server, load: Load) -> None:
-    server = timed_server(first_ms=400, gap_ms=10, tokens=5)
+    server = timed_server(first_ms=1500, gap_ms=10, tokens=5)
     found = load(server.base_url, "--kind", "burst", "--requests", "20", "--output-tokens", "5")
     assert (found["succeeded"], found["peak_in_flight"], found["output_tokens"]) == (20, 20, 100)
-    assert arrivals_ms(server)[-1] < 300  # before the first has its first token
+    assert arrivals_ms(server)[-1] < 1400  # before the first has its first token
 
 
 def test_several_concurrencies_are_measured_one_after_the_other(timed_server, load: Load) -> None:

@@ -157,7 +157,7 @@ def empty_pair() -> ConfigPair:
 
 
 def test_gpus_are_shown_with_their_occupants_on_constructed_facts() -> None:
-    app = AppTest.from_function(_script, default_timeout=20).run()
+    app = AppTest.from_function(_script, default_timeout=60).run()
     assert not app.exception
     assert "4711 python3 (ann): 9.0 GiB" in app.dataframe[0].value.to_csv()
     assert app.session_state["found"] == {}

@@ -47,7 +47,7 @@ def test_the_key_stands_nowhere_on_disk(lab: Lab, start_stub) -> None:
 def test_an_unset_key_fails_the_trial_by_the_name_of_its_variable(lab: Lab, start_stub) -> None:
     server = start_stub()
     at_gateway(lab, server.port, key=None)
-    view = lab.run_until_ended(lab.queue(GATEWAY), timeout_s=15)
+    view = lab.run_until_ended(lab.queue(GATEWAY), timeout_s=60)
     assert (view.row.state, view.trials[0].failure) == ("failed", "gateway-unset")
     assert view.trials[0].message is not None
     assert "TAOTOKEN_API_KEY" in word_message(view.trials[0].message)
@@ -87,7 +87,7 @@ def test_a_running_server_is_asked_with_the_key_of_its_own_variable(lab: Lab, st
 
 def test_an_unset_variable_of_a_running_server_fails_the_trial_by_name(lab: Lab, start_stub) -> None:
     server = start_stub(key=KEY)
-    view = lab.run_until_ended(lab.queue(attach(server, "MY_SERVER_KEY")), timeout_s=15)
+    view = lab.run_until_ended(lab.queue(attach(server, "MY_SERVER_KEY")), timeout_s=60)
     assert view.trials[0].failure == "bad-config"
     assert view.trials[0].message is not None
     assert "MY_SERVER_KEY" in word_message(view.trials[0].message)
