@@ -32,12 +32,15 @@ def context_limit(store: Store, target: TrialTarget) -> int | None:
     return min(limits, default=None)
 
 
-def fit_stage(job: LoadJob, limit: int | None, variables: Mapping[str, str]) -> StageFit:
-    """The job as it can be sent. Where sizes alone do not decide, one request of full size is tried."""
+def fit_stage(job: LoadJob, limit: int | None, variables: Mapping[str, str], *, may_try: bool = True) -> StageFit:
+    """The job as it can be sent. Where sizes alone do not decide, one request of full size is tried, if it may be.
+
+    It may not where requests cost money (a gateway): what is too long there is refused, recorded as such, and free.
+    """
     size = request_size(job.workload, job.stage)
     if limit is not None and size.least > limit:
         return _too_long(job, size, limit)
-    if _surely_fits(job.workload, size, limit):
+    if not may_try or _surely_fits(job.workload, size, limit):
         return StageFit(job)
     answer = _asked(job, variables)
     if answer.failure != "too-long":

@@ -87,7 +87,8 @@ def _measure_what_fits(
     measured: list[Summary] = []
     skipped: list[Mark] = []
     for count in counts:
-        fit = fit_stage(load_job(work, target, count.stage), limit, target.variables)
+        job = load_job(work, target, count.stage)
+        fit = fit_stage(job, limit, target.variables, may_try=target.observed is not None)
         watch.raise_if_due()
         if fit.job is None:
             _log.warning("left out: %s", fit.marks)

@@ -28,7 +28,10 @@ base_url = "{address}"
 
 
 def run(lab: Lab, server: Any, lengths: list[int], too_long: str = "skip") -> ExperimentView:
-    text = LADDER.format(lengths=lengths, too_long=too_long, address=server.root_url)
+    return run_text(lab, LADDER.format(lengths=lengths, too_long=too_long, address=server.root_url))
+
+
+def run_text(lab: Lab, text: str) -> ExperimentView:
     experiment, findings = read_experiment(text, "test.toml", read_pair(lab.config_dir))
     assert experiment is not None, findings
     return lab.run_until_ended(
@@ -88,3 +91,18 @@ def test_shrinking_sends_what_fits_and_says_so(lab: Lab, start_stub) -> None:
     assert (shrunk.params["sent_prompt_tokens"], shrunk.params["sent_output_tokens"]) == (128, 64)
     assert (measurement.summary.succeeded, measurement.stage.value) == (2, 512)
     assert measurement.summary.prompt_tokens == 2 * 128
+
+
+def test_a_gateway_gets_no_request_but_those_asked_for_and_its_refusals_are_recorded(lab: Lab, start_stub) -> None:
+    # a request of full size would cost money there and might warm a prefix cache
+    server = start_stub(first_ms=5, gap_ms=1, context_tokens=256, tells_context=True)
+    lab.set("TAOTOKEN_BASE_URL", f"{server.root_url}/v1")
+    lab.set("TAOTOKEN_API_KEY", "a-key")
+    ladder, _, _ = LADDER.format(lengths=[32, 1024], too_long="skip", address="").partition("[[arm]]")
+    view = run_text(lab, ladder + '[[arm]]\nname = "gateway"\ntarget = "gateway"\n')
+    short, long = view.measurements
+    assert (short.summary.succeeded, long.summary.requests) == (2, 2)
+    assert dict(long.summary.failed) == {"too-long": 2}
+    assert (long.summary.ttft_ms.mean, long.summary.output_tokens_per_s) == (None, None)
+    sizes = [len(each["prompt"].split()) for each in server.stats()]
+    assert (sizes.count(32), sizes.count(1024)) == (3, 3)  # one each to warm up, two measured
