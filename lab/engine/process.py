@@ -100,6 +100,8 @@ def launch(command: EngineCommand, log_path: Path) -> EngineProcess:
         except BaseException:
             _let_go(guard)
             raise
+    except OSError as problem:  # no room for one more process, or a command of too many words
+        raise error("engine-not-started", reason=str(problem)) from problem
     finally:
         os.close(log)
 

@@ -221,9 +221,7 @@ class EngineKeeper:
                 )
 
     def _new_log(self, port: int) -> Path:
-        folder = self._site.log_dir
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / f"engine-{datetime.now(UTC):%Y%m%d-%H%M%S}-{port}.log"
+        return self._site.log_dir / f"engine-{datetime.now(UTC):%Y%m%d-%H%M%S}-{port}.log"
 
 
 def _ending(proof: StopProof, problem: TrialFailed | None) -> dict[str, object]:

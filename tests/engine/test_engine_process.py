@@ -160,6 +160,13 @@ def test_an_interpreter_that_is_not_there_is_a_finding(vllm: EngineDefinition, t
         launch(command, tmp_path / "engine.log")
 
 
+def test_a_command_that_the_system_refuses_is_a_finding(vllm: EngineDefinition, tmp_path: Path) -> None:
+    command = fake_command(vllm, unused_port())
+    with pytest.raises(LabError, match="engine-not-started"):
+        launch(replace(command, argv=(*command.argv, "x" * 3_000_000)), tmp_path / "engine.log")
+    assert processes_that_write_into(tmp_path) == []
+
+
 def left_behind(tmp_path: Path, *, guarded: bool) -> tuple[ProcessIdentity, int, Path]:
     """Launch an engine in a process of its own that is then killed with SIGKILL, as a runner may be."""
     log = tmp_path / "left.log"
