@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import os
 import sys
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -73,7 +74,8 @@ def read_catalogue(definition: EngineDefinition, python: Path, run_dir: Path) ->
         catalogue = Catalogue.model_validate(ask(definition, python, flags=True))
     except ValidationError as problem:
         raise error("engine-catalogue-failed", python=str(python), reason=str(problem.errors()[0]["msg"])) from problem
-    keep_catalogue(catalogue, definition, python, run_dir)
+    with suppress(OSError):  # a run directory that takes no file costs the time to ask again, not the launch
+        keep_catalogue(catalogue, definition, python, run_dir)
     return catalogue
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lab.configs.knobs import Kind, Knob, flag_knob, knob_table
 from lab.engine.catalogue import Catalogue, Flag
 from lab.engine.definition import EngineDefinition
+from lab.engine.flags import spellings
 
 _KINDS: dict[str, Kind] = {"bool": "bool", "int": "int", "float": "float"}
 
@@ -30,7 +31,7 @@ def option_list(definition: EngineDefinition, catalogue: Catalogue) -> tuple[Opt
     """Explained options first, in the order of the knobs, then the others by name."""
     # an engine's own name for a knob may stand among its flags too: the knob's is the one we explain
     names = sorted(definition.flags, key=lambda name: name in knob_table())
-    ours = {flag: name for name in names for flag in _spellings(definition.flags[name])}
+    ours = {flag: name for name in names for flag in spellings(definition.flags[name])}
     found = [_option(definition, flag, ours.get(flag.flag, flag.name)) for flag in catalogue.flags]
     order = {name: place for place, name in enumerate(knob_table())}
     return tuple(sorted(found, key=lambda each: (order.get(each.name, len(order)), each.name)))
@@ -59,12 +60,6 @@ def _knob(name: str, flag: Flag) -> Knob:
     return Knob(
         name, plain.label, flag.help, "engine", kind, choices=flag.choices or (), default=default, places=plain.places
     )
-
-
-def _spellings(known: str | Sequence[str]) -> list[str]:
-    """The flags that a knob becomes, without the values that some of them carry."""
-    texts = [known] if isinstance(known, str) else known
-    return [part.partition("=")[0] for text in texts for part in text.split()]
 
 
 def _haystack(option: Option) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.configs.knobs import engine_flags, knob_table
@@ -151,11 +151,14 @@ def _absent(definition: EngineDefinition, catalogue: Catalogue | None, key: str)
 
 def _listed(definition: EngineDefinition, catalogue: Catalogue, key: str) -> Flag | None:
     """The catalogue's entry of a knob, found by the definition's spelling or by the name itself."""
-    known = definition.flags.get(key)
-    spelled = {
-        each.partition("=")[0] for flag in ([known] if isinstance(known, str) else known or []) for each in flag.split()
-    }
+    spelled = spellings(definition.flags.get(key, ()))
     return next((flag for flag in catalogue.flags if flag.flag in spelled), None) or catalogue.find(key)
+
+
+def spellings(known: str | Sequence[str]) -> list[str]:
+    """The flags that a knob becomes, without the values that some of them carry."""
+    texts = [known] if isinstance(known, str) else known
+    return [part.partition("=")[0] for text in texts for part in text.split()]
 
 
 def _release(catalogue: Catalogue) -> dict[str, Param]:
