@@ -20,8 +20,9 @@ from lab.configs.knobs import (
     settable_knob,
     switches,
 )
+from lab.configs.placeholders import variables_in
 from lab.configs.secrets import is_literal_secret, is_secret_key
-from lab.findings import Finding, LabError
+from lab.findings import Finding, LabError, Param
 from lab.records.plan import DEFAULT_ENGINE, Arm
 from lab.records.states import Target
 from lab.records.workload import Scalar
@@ -171,7 +172,9 @@ class ArmReader:
         elif target != "engine" and knob.phase != "request" and knob.name not in _REMOTE_KNOBS:
             self._say(where, "arm-knob-unused", knob=knob.name, target=target, arm=self.reading)
         elif (problem := value_problem(knob, value)) is not None and not _free(knob, value):
-            self.found.append((where, problem))
+            waits = bool(variables_in(value))
+            given: dict[str, Param] = {"knob": knob.name, "written": str(value)}
+            self.found.append((where, Finding("arm-placeholder", params=given) if waits else problem))
         else:
             yield knob.name, coerced(knob, cast(Scalar, value))
 

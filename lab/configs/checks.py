@@ -36,6 +36,7 @@ from lab.findings import Finding, LabError, Param, Severity, has_errors
 from lab.records.workload import Scalar, Workload
 
 PLACEHOLDER_MODEL = "your-model-name"
+_OWN_WORDS = 2  # `port` and `dtype` are everybody's words, `max_num_seqs` is not
 _NEAR_ENOUGH_FOR_A_TYPO = 0.8
 VLLM_VERSION = "0.32"
 
@@ -200,7 +201,7 @@ def _leaf_findings(
             params = {"knob": dotted, "value": str(value), "kind": "true or false", "written": written(value)}
             yield Finding("wrong-type", params=params)
     else:
-        yield _wrong_shape(document, known, path) or _unknown(dotted, known)
+        yield _wrong_shape(document, known, path) or _unknown(dotted, known, _elsewhere(pair, document, path))
 
 
 def _wrong_shape(document: Document, known: Mapping[Path, Knob | Removed], path: tuple[str, ...]) -> Finding | None:
@@ -257,7 +258,17 @@ def unknown_flag(name: str) -> Finding:
     return Finding("flag-not-in-catalogue", "warning", {"key": name, "version": VLLM_VERSION})
 
 
-def _unknown(dotted: str, known: Mapping[Path, Knob | Removed]) -> Finding:
+def _elsewhere(pair: ConfigPair, document: Document, path: tuple[str, ...]) -> str | None:
+    """Where an engine's knob belongs that stands in the other file; names that many programs have are left alone."""
+    knob = knob_table().get(path[-1])
+    if knob is None or len(path[-1].split("_")) < _OWN_WORDS:
+        return None
+    file: File = "config" if document is pair.settings else "settings"
+    places = [place for place in knob.places_in(pair.file_dialect(file)) if place.file == file]
+    return f"{file}.{'json' if file == 'settings' else 'toml'} {places[0].dotted}" if places else None
+
+
+def _unknown(dotted: str, known: Mapping[Path, Knob | Removed], elsewhere: str | None) -> Finding:
     """A typo of a known key is an error; a key that resembles none is somebody else's and stays."""
     names = [".".join(map(str, path)) for path in known]
     nearest = nearest_name(dotted, names, _NEAR_ENOUGH_FOR_A_TYPO)
@@ -267,6 +278,8 @@ def _unknown(dotted: str, known: Mapping[Path, Knob | Removed]) -> Finding:
         nearest = next((name for name in names if near is not None and name.rpartition(".")[2] == near), None)
     if nearest is not None:
         return Finding("unknown-key", params={"key": dotted, "nearest": nearest})
+    if elsewhere is not None:
+        return Finding("key-elsewhere", "warning", {"key": dotted, "place": elsewhere})
     return Finding("foreign-key", "warning", {"key": dotted})
 
 

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from lab.configs.dialects import Entry
+from lab.configs.gateway import DEFAULT_KEY_VARIABLE
 from lab.configs.knobs import Kind, Knob, Switch
 from lab.configs.secrets import is_literal_secret, is_secret_key
 
@@ -21,8 +22,8 @@ _KEY_WORD = re.compile(r"""[^\s,;{}\[\]()<>"'`#\x00]*""")
 _LIST_GAP = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
 _ADDRESS = re.compile(r"(https?)(?::/{0,2}|/{0,2})(?=[\w.])")
 _SURE_WORD = re.compile(r"[-/.:\d$]")
-_NAME = re.compile(r"\$?([A-Z][A-Z0-9_]*)")
-DEFAULT_NAME = "TAOTOKEN_API_KEY"
+# capitals and figures without an underscore may be a key itself
+_NAME = re.compile(r"\$?([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]+)")
 _LONGEST_NUMBER = 40
 
 
@@ -175,7 +176,7 @@ def _secret(text: str, start: int, name: str, reasons: tuple[str, ...]) -> ReadV
         return ReadValue(shown, end, reasons=(*reasons, "paste-placeholder-rebuilt"))
     if not quoted and word is not None:
         end = max(end, tail.end() if (tail := _KEY_WORD.match(text, start)) else end)
-    shown = DEFAULT_NAME if by_name else f"${{{DEFAULT_NAME}}}"
+    shown = DEFAULT_KEY_VARIABLE if by_name else f"${{{DEFAULT_KEY_VARIABLE}}}"
     return ReadValue(shown, end, reasons=(*reasons, "paste-key-left-out"), secret=True)
 
 

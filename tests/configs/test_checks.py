@@ -249,6 +249,16 @@ def test_a_key_inside_a_list_of_tables_is_found(live):
     assert "secret-in-file" in codes(check_pair(pair))
 
 
+def test_a_knob_in_the_wrong_file_is_told_with_its_place(live):
+    for head in ("", "[metrics]\n"):
+        found = [
+            each
+            for each in check_pair(replace(live, config_text=head + "max_num_seqs = 64\n"))
+            if each.code == "key-elsewhere"
+        ]
+        assert [each.params["place"] for each in found] == ["settings.json decode.max_num_seqs"]
+
+
 def test_unparsable_files_are_findings_of_both(live):
     found = check_pair(replace(live, settings_text="{", config_text="a = “x”"))
     assert [(f.file, f.line) for f in found if f.severity == "error"] == [

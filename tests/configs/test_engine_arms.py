@@ -84,3 +84,9 @@ def test_the_kinds_are_those_of_the_config_folder_whatever_name_is_shown_for_it(
         text = BURST + f'[[arm]]\nname = "a"\nengine = "{kind}"\n[[arm]]\nname = "b"\n'
         findings = read_experiment(text, "x.toml", pair)[1]
         assert [each.code for each in findings if each.severity == "error"] == expected
+
+
+@pytest.mark.parametrize("value", ['"${N}"', '"{env:N}"'])
+def test_a_placeholder_for_a_number_is_told_for_what_it_is(monkeypatch, value) -> None:
+    monkeypatch.setenv("N", "8")
+    assert read(f'[[arm]]\nname = "a"\nset = {{ max_num_seqs = {value} }}\n') == (None, ["arm-placeholder"])

@@ -411,3 +411,11 @@ def test_the_rebuilt_pair_has_no_error_but_the_article_s_own(article_1):
     pair = replaced(article_1, result)
     assert isinstance(pair, ConfigPair)
     assert {finding.code for finding in check_pair(pair) if finding.severity == "error"} == set()
+
+
+@pytest.mark.parametrize("key", ["AKIA" + "IOSFODNN7EXAMPLE", "0123456789ABCDEF" * 2])
+def test_a_key_of_capitals_and_figures_is_no_name_of_a_variable(key):
+    result = read_paste(f'[server]\nbase_url = "https://x.example/api"\napi_key = "{key}"\ntimeout_seconds = 9\n')
+    assert [value.value for value in result.values if value.path == ("server", "api_key")] == ["${TAOTOKEN_API_KEY}"]
+    assert [note.code for note in result.notes] == ["paste-key-refused"]
+    assert key not in repr(result)
