@@ -11,7 +11,7 @@ from lab.configs.checks import check_launch
 from lab.configs.pair import ConfigPair
 from lab.findings import Finding, LabError
 from lab.records.plan import DEFAULT_ENGINE
-from lab.store import LaunchRow, add_intent, get_launch, list_launches, open_intents
+from lab.store import LaunchRow, add_intent, get_launch, list_launches, open_intents, trial_of_launch
 from pages.components.attach import attach_panel
 from pages.components.chat import chat_panel, stopped_answers
 from pages.components.command import command_panel, live_pair, readable
@@ -164,7 +164,8 @@ def one_launch(launch: LaunchRow) -> None:
     if launch.state == "failed":
         free = live_launch(runner_seen()) is None
         message = (launch.ended or {}).get("message") or {}
-        launch_remedies(message, f"launch-{launch.id}", partial(serve_pair, kind=launch.engine) if free else None)
+        start = partial(serve_pair, kind=launch.engine) if free else None
+        launch_remedies(message, f"launch-{launch.id}", start, trial_of_launch(get_store(), launch.id))
     if not launch.argv:
         return  # it failed before there was a command
     names = [_("Effective configuration"), _("Log"), _("Command")]

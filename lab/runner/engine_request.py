@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lab.configs.checks import check_launch
 from lab.configs.pair import ConfigPair
-from lab.engine.catalogue import Catalogue, read_catalogue
+from lab.engine.catalogue import Catalogue, cached_catalogue, read_catalogue
 from lab.engine.command import EngineCommand, build_command, spoken_notes
 from lab.engine.definition import EngineDefinition, load_definition
 from lab.engine.installation import check_installed, engine_python
@@ -24,6 +24,7 @@ from lab.records.summary import Mark
 from lab.records.workload import Scalar, Workload
 from lab.runner.outcome import FailureClass, failed, failed_by
 from lab.runner.site import Site
+from lab.runner.status import READING_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +102,15 @@ def _with_catalogue(site: Site, request: EngineRequest) -> EngineRequest:
     """
     if not request.definition.observe or request.catalogue is not None:
         return request
+    before = site.heartbeat.activity.detail
+    if cached_catalogue(request.definition, request.python, site.env.run_dir) is None:
+        site.heartbeat.show(detail=READING_OPTIONS)
     try:
         return replace(request, catalogue=read_catalogue(request.definition, request.python, site.env.run_dir))
     except LabError:
         return request
+    finally:
+        site.heartbeat.show(detail=before)
 
 
 def engine_command(site: Site, request: EngineRequest, port: int) -> EngineCommand:

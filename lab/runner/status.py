@@ -13,6 +13,8 @@ from lab.store import Store, heartbeat
 
 RunnerState = Literal["idle", "starting", "warming", "measuring", "serving", "stopping", "ended"]
 BEAT_S = 1.0
+# the activity's detail while the options of a release of the engine are read for the first time; pages word it
+READING_OPTIONS = "reading-options"
 _log = logging.getLogger(__name__)
 
 

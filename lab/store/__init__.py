@@ -46,6 +46,7 @@ from lab.store.trials import (
     recover_trials,
     set_trial_progress,
     set_trial_state,
+    trial_of_launch,
 )
 from lab.store.views import (
     ArmRow,
@@ -143,6 +144,7 @@ __all__ = [
     "set_trial_state",
     "skipped_stages",
     "stored_pair",
+    "trial_of_launch",
     "unfinished_launches",
     "update_intent",
     "update_launch",

@@ -184,6 +184,20 @@ def trial_rows(session: Session, experiment_id: int) -> tuple[TrialRow, ...]:
     return tuple(_view(row, name) for row, name in session.execute(query))
 
 
+def trial_of_launch(store: Store, launch_id: int) -> tuple[int, str] | None:
+    """The experiment and the name of the arm that a launch failed for, the newest; None where no trial failed by it."""
+    query = (
+        select(models.Trial.experiment_id, models.Arm.name)
+        .join(models.Arm, models.Arm.id == models.Trial.arm_id)
+        .where(models.Trial.launch_id == launch_id, models.Trial.state == "failed")
+        .order_by(models.Trial.id.desc())
+        .limit(1)
+    )
+    with store.reading() as session:
+        row = session.execute(query).first()
+    return None if row is None else (row[0], row[1])
+
+
 def active_trial(store: Store, host: str) -> int | None:
     """The trial that runs on the host now."""
     query = (

@@ -11,6 +11,7 @@ import streamlit as st
 from lab.configs.knobs import Knob, knob_table, lab_keys
 from lab.configs.pair import ConfigPair
 from lab.engine.definition import EngineDefinition
+from pages.components.frame import link_to
 from pages.components.i18n import N_, _
 from pages.components.knob_field import field_kind, flag_text, knob_field
 from pages.components.readings import read
@@ -49,6 +50,14 @@ def knob_form(pair: ConfigPair, definition: EngineDefinition | None, key: str) -
         with tab:
             st.caption(_(about))
             _fields(_knobs_of(phase), pair, definition, key, changes)
+            if phase == "engine":
+                st.caption(
+                    _(
+                        "To choose among the models of this host, to see what they are and to download one, "
+                        "go to the page Engine."
+                    )
+                )
+                link_to("engine")
     with tabs[-2]:
         st.caption(_("What an experiment sends where its file has no workload of its own."))
         workload = workload_form(_table(pair), f"{key}:workload")

@@ -10,9 +10,10 @@ import streamlit as st
 from lab.configs.pair import ConfigPair, read_pair
 from lab.engine.remedies import Changes, Remedy, stored_remedies
 from lab.findings import LabError
+from lab.plan import arm_pair
 from lab.plan.remedied import check_remedy, with_remedy
 from lab.records.plan import Experiment
-from lab.store import ExperimentView, TrialRow
+from lab.store import ExperimentView, TrialRow, get_experiment
 from pages.components import config_draft
 from pages.components.context import environment, get_store, show_findings
 from pages.components.experiment_preview import arm_lines, preview, queue_button
@@ -25,6 +26,8 @@ from pages.components.pair_panel import finding_lines, short_names
 # the remedy whose arm is shown
 _OPEN = "remedy:open"
 Start = Callable[[ConfigPair, tuple[str, ...]], None]
+# number of the experiment, name of the arm
+FailedArm = tuple[int, str]
 
 
 def trial_remedies(view: ExperimentView, trial: TrialRow) -> None:
@@ -40,17 +43,25 @@ def trial_remedies(view: ExperimentView, trial: TrialRow) -> None:
             _arm(view.experiment, trial.arm_name, remedy.changes)
 
 
-def launch_remedies(message: Mapping[str, Any], key: str, start: Start | None) -> None:
-    """The remedies of a failed launch; `start` launches a pair with them, None where an engine lives already."""
+def launch_remedies(message: Mapping[str, Any], key: str, start: Start | None, trial: FailedArm | None = None) -> None:
+    """The remedies of a failed launch; `start` launches a pair with them, None where an engine lives already.
+
+    `trial` is what the launch was for; None where a person asked for it: then it is the live pair that is changed.
+    """
     remedies = stored_remedies(message)
+    said = _("The live config pair with this change; nothing is saved.")
+    if trial is not None:
+        said = _("The arm {arm} of experiment {id} with this change; nothing is saved.").format(
+            id=trial[0], arm=trial[1]
+        )
     for place, remedy in enumerate(remedies):
         with _line():
             _sentence(place, remedies)
             if not remedy.changes:
                 continue
             with st.container(horizontal=True, width="content"):
-                if start is not None and _button(_("Start with it"), f"{key}:start:{place}", _("nothing is saved")):
-                    _start_with(remedy.changes, start)
+                if start is not None and _button(_("Start with it"), f"{key}:start:{place}", said):
+                    _start_with(remedy.changes, start, trial)
                 if _button(_("Into the configs"), f"{key}:draft:{place}", _("as a draft, to be looked at and saved")):
                     _to_draft(remedy.changes)
 
@@ -69,13 +80,24 @@ def _button(label: str, key: str, said: str) -> bool:
     return st.button(label, key=key, help=said, width="content")
 
 
-def _start_with(changes: Changes, start: Start) -> None:
+def _start_with(changes: Changes, start: Start, trial: FailedArm | None) -> None:
     try:
-        pair = read_pair(environment().config_dir).with_knobs(changes)
+        pair, explicit = _launched(trial)
+        pair = pair.with_knobs(changes)
     except LabError as problem:
         show_findings(problem.findings)
         return
-    start(pair, tuple(knob for knob, value in changes.items() if value is not None))
+    kept = [knob for knob in explicit if knob not in changes]
+    start(pair, (*kept, *(knob for knob, value in changes.items() if value is not None)))
+
+
+def _launched(trial: FailedArm | None) -> tuple[ConfigPair, tuple[str, ...]]:
+    """The pair that a launch was of, and the knobs that somebody set for it: those of the arm, or of the live pair."""
+    if trial is None:
+        return read_pair(environment().config_dir), ()
+    experiment = get_experiment(get_store(), trial[0]).experiment
+    arm = next(arm for arm in experiment.arms if arm.name == trial[1])
+    return arm_pair(experiment, arm), tuple(arm.set)
 
 
 def _to_draft(changes: Changes) -> None:

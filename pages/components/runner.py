@@ -16,6 +16,8 @@ from pages.components.status import age_s, ago, state_badge
 
 # the runner beats once a second; a database that is locked for long can delay a beat by its busy time-out
 SILENT_AFTER_S = 20.0
+# the runner's word for it; asking the parser of an engine takes ten seconds and more
+_READING_OPTIONS = "reading-options"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ def runner_line(seen: RunnerSeen) -> str:
     parts = [_("Runner"), state_badge(seen.state)]
     if seen.heartbeat_at is not None and not seen.running:
         parts.append(_("last heartbeat {ago}").format(ago=ago(seen.heartbeat_at)))
+    if seen.detail == _READING_OPTIONS:
+        parts.append(_("Reads the options of the installed engine, once for each release of it."))
     return " ".join(parts)
 
 

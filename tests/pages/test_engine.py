@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from lab.host.lock import hold_lock
+from lab.runner.status import READING_OPTIONS
 from lab.store import Store, add_launch, heartbeat, list_launches, open_intents, update_launch
 from pages.components.command import readable
 from pages.components.context import host_name
@@ -123,6 +124,13 @@ def test_a_start_without_the_model_is_not_offered_and_says_how_to_get_it(open_pa
     app = open_page("engine")
     assert app.button(key="serve").disabled
     assert any("smollm2-135m-instruct is not in" in said.value and "make setup" in said.value for said in app.caption)
+
+
+def test_what_a_first_start_waits_for_is_said(open_page: OpenPage, store: Store, own_place: Path) -> None:
+    heartbeat(store, host_name(), runner_pid=1, state="starting", detail=READING_OPTIONS, trial_id=None, launch_id=None)
+    with lock(own_place):
+        app = open_page("engine")
+    assert "Reads the options of the installed engine" in texts(app)
 
 
 def test_a_launch_is_shown_that_the_address_names(open_page: OpenPage, store: Store, own_place: Path) -> None:

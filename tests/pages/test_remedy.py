@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import text
 from streamlit.testing.v1 import AppTest
 
 from lab.engine.remedies import Remedy, to_store
@@ -23,6 +24,7 @@ from lab.store import (
     open_intents,
     queue_experiment,
     set_trial_state,
+    trial_of_launch,
     update_launch,
 )
 from pages.components.context import host_name
@@ -41,7 +43,9 @@ MESSAGE: dict[str, Any] = {
 
 
 def failed_launch(store: Store) -> int:
-    launch = add_launch(store, host_name(), "vllm", ["py", "--max-num-seqs", "64"], [], "x.log", None, None, None, 1, "m")
+    launch = add_launch(
+        store, host_name(), "vllm", ["py", "--max-num-seqs", "64"], [], "x.log", None, None, None, 1, "m"
+    )
     update_launch(store, launch, state="failed", failure="out-of-memory", ended={"message": MESSAGE})
     heartbeat(store, host_name(), runner_pid=1, state="idle", detail=None, trial_id=None, launch_id=None)
     return launch
@@ -56,6 +60,11 @@ def failed_experiment(store: Store) -> int:
         assert work is not None
         set_trial_state(store, work.trial_id, "failed", failure="out-of-memory", message=MESSAGE)
     return number
+
+
+def give_launch(store: Store, trial: int, launch: int) -> None:
+    with store.writing() as session:
+        session.execute(text("update trial set launch_id = :launch where id = :id"), {"launch": launch, "id": trial})
 
 
 def runner(place: Path) -> Any:
@@ -88,6 +97,28 @@ def test_start_with_it_asks_for_the_changed_pair_and_writes_no_file(
     assert json.loads(wish.payload["settings_text"])["decode"]["gpu_memory_utilization"] == 0.85
     assert wish.payload["explicit"] == ["gpu_memory_utilization"]
     assert settings.read_text("utf-8") == before
+
+
+def test_start_with_it_on_the_launch_of_a_trial_starts_the_arm_and_not_the_live_pair(
+    open_page: OpenPage, store: Store, own_place: Path
+) -> None:
+    number = failed_experiment(store)
+    launch = failed_launch(store)
+    (first, second) = get_experiment(store, number).trials
+    assert trial_of_launch(store, launch) is None
+    give_launch(store, second.id, launch)
+    assert trial_of_launch(store, launch) == (number, "two")
+    with runner(own_place):
+        app = open_page("engine")
+        button = app.button(key=f"launch-{launch}:start:0")
+        assert "two" in button.help
+        button.click().run()
+    (wish,) = open_intents(store, host_name())
+    assert wish.payload is not None
+    decode = json.loads(wish.payload["settings_text"])["decode"]
+    assert (decode["max_num_seqs"], decode["gpu_memory_utilization"]) == (64, 0.85)
+    assert sorted(wish.payload["explicit"]) == ["gpu_memory_utilization", "max_num_seqs"]
+    assert first.launch_id is None
 
 
 def test_into_the_configs_makes_a_draft_and_writes_no_file(open_page: OpenPage, store: Store, own_place: Path) -> None:
