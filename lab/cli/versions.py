@@ -37,7 +37,10 @@ def find_save(env: Environment, which: str) -> ConfigSaveRow:
         return newest[0]
     if not which.isdecimal():
         raise error("version-not-found", which=which)
-    return get_config_save(open_database(env), int(which))
+    found = get_config_save(open_database(env), int(which))
+    if found.folder != str(env.config_dir.resolve()):
+        raise error("config-save-unknown", id=int(which))  # another folder's: the list does not show it either
+    return found
 
 
 def find_pair(env: Environment, which: str) -> ConfigPair:

@@ -244,3 +244,14 @@ def test_command_fills_in_placeholders_and_keeps_them_in_the_file(configs, monke
     argv = json.loads(capsys.readouterr().out)["argv"]
     assert argv[argv.index("--max-num-seqs") + 1] == "12"
     assert path.read_bytes() == before
+
+
+def test_versions_of_another_folder_are_not_taken_for_this_one_s(configs, tmp_path, monkeypatch, capsys):
+    first = report(capsys, "set", "max_num_seqs=48")["version"]
+    other = shutil.copytree(configs, tmp_path / "other")
+    monkeypatch.setenv("LAB_CONFIG_DIR", str(other))
+    before = read_pair(other)
+    for command in (["restore", str(first)], ["diff", str(first)]):
+        assert main(command) == 2
+        assert f"no version {first}" in capsys.readouterr().err
+    assert read_pair(other) == before
