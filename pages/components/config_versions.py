@@ -63,8 +63,8 @@ def _list(rows: Sequence[ConfigSaveRow]) -> None:
         column_config={
             "number": st.column_config.NumberColumn(_("No."), format="%d", width=45),
             "when": st.column_config.TextColumn(_("When"), width=120, help=_("In the time zone of your browser.")),
-            "who": st.column_config.TextColumn(_("Who"), width=85),
-            "note": st.column_config.TextColumn(_("Note"), width=130),
+            "who": st.column_config.TextColumn(_("Who"), width=105),
+            "note": st.column_config.TextColumn(_("Note"), width=110),
             "what": st.column_config.TextColumn(_("What changed"), width=260),
         },
     )
