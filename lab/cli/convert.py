@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from lab.cli.findings_report import finding_json
-from lab.cli.pair_saving import dry_run_option, fresh_findings, note_option, report_change, save
+from lab.cli.pair_saving import dry_run_option, note_option, report_change, save
 from lab.cli.store_access import json_option
 from lab.configs.convert import convert
+from lab.configs.fresh_findings import fresh_findings
 from lab.configs.knobs import Dialect
 from lab.configs.pair import diff_pair, read_pair
 from lab.environment import read_environment

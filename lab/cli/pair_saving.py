@@ -10,7 +10,6 @@ import click
 
 from lab.cli.findings_report import echo_findings, finding_json
 from lab.cli.store_access import open_database, system_user
-from lab.configs.checks import check_pair
 from lab.configs.pair import ConfigPair, diff_pair
 from lab.findings import Finding
 
@@ -50,12 +49,6 @@ def save(
     return None if row is None else row.id
 
 
-def fresh_findings(old: ConfigPair, new: ConfigPair) -> tuple[Finding, ...]:
-    """What is to be said about the new pair that was not so about the old one."""
-    before = set(map(_kind, check_pair(old)))
-    return tuple(each for each in check_pair(new) if _kind(each) not in before)
-
-
 def report_change(
     old: ConfigPair,
     new: ConfigPair,
@@ -74,8 +67,3 @@ def report_change(
         return
     click.echo(diff or "Nothing to change.", nl=not diff)
     echo_findings(findings, err=True)
-
-
-def _kind(finding: Finding) -> tuple[object, ...]:
-    """What a finding is about, without its place: a line that moved is no new finding."""
-    return (finding.code, finding.severity, tuple(finding.params.items()))

@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from lab.cli.findings_report import echo_findings, finding_json
-from lab.cli.pair_saving import fresh_findings, note_option, save
+from lab.cli.pair_saving import note_option, save
 from lab.cli.store_access import json_option
 from lab.configs.checks import parse_errors
+from lab.configs.fresh_findings import fresh_findings
 from lab.configs.pair import ConfigPair, diff_pair, read_pair
 from lab.configs.paste import PastedValue, PasteResult, merged, read_paste, replaced, why_not_set
 from lab.environment import read_environment

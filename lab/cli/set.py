@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import click
 
-from lab.cli.pair_saving import dry_run_option, fresh_findings, note_option, report_change, save
+from lab.cli.pair_saving import dry_run_option, note_option, report_change, save
 from lab.cli.store_access import json_option
+from lab.configs.fresh_findings import fresh_findings
 from lab.configs.knob_values import read_value
 from lab.configs.knobs import Knob, engine_flags, knob_table, lab_keys, settable_knob, switches
 from lab.configs.pair import ConfigPair, diff_pair, read_pair

@@ -9,6 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from lab.configs.checks import check_pair, parse_errors
+from lab.configs.fresh_findings import fresh_findings
 from lab.configs.pair import ConfigPair, diff_pair
 from lab.findings import Finding, LabError
 from pages.components.i18n import _, ngettext, word_finding
@@ -55,16 +56,10 @@ def in_order(findings: Sequence[Finding]) -> list[Finding]:
 
 def fresh_errors(base: ConfigPair, current: ConfigPair) -> tuple[Finding, ...]:
     """The errors that a change brings. Those that only show since a broken file can be read again are not its own."""
+    if not parse_errors(base):
+        return tuple(each for each in fresh_findings(base, current) if each.severity == "error")
     before, after = ([each for each in checked(pair) if each.severity == "error"] for pair in (base, current))
-    if parse_errors(base):
-        return tuple(after) if parse_errors(current) and len(after) > len(before) else ()
-    known = [_kind(each) for each in before]
-    return tuple(each for each in after if _kind(each) not in known)
-
-
-def _kind(finding: Finding) -> tuple[object, ...]:
-    """What a finding is about, without its place: a line that moved is no new finding."""
-    return (finding.code, *sorted(finding.params.items()))
+    return tuple(after) if parse_errors(current) and len(after) > len(before) else ()
 
 
 def of_the_pair(finding: Finding, pair: ConfigPair) -> bool:
