@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,43 @@ if TYPE_CHECKING:
     from lab.records.workload import Workload, WorkloadKind
 
 KINDS = ("burst", "closed", "open", "gang", "ladder", "interference")
-_POSITIVE = click.FloatRange(0, min_open=True)
+_MOST_TOKENS = 1_048_576  # as in [workload]
+
+
+class Positive(click.FloatRange):
+    """A number above 0, neither infinite nor NaN."""
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number.", param, ctx)
+        return number
+
+
+_POSITIVE = Positive()
+
+
+def _address(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """An empty one, like that of an unset shell variable, must not send the load to the gateway of the environment."""
+    if not value.strip():
+        raise click.BadParameter("the address is empty.")
+    return value
+
+
+def _tokenizer_folder(_ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None and not (value / "tokenizer.json").is_file():
+        raise click.BadParameter(f"{value} has no tokenizer.json.")
+    return value
+
+
+def _records_file(_ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
+    """Found out before the load is sent, not after."""
+    if value is not None and not value.parent.is_dir():
+        raise click.BadParameter(f"the folder {value.parent} does not exist.")
+    return value
 
 
 class Listed(click.ParamType[Any]):
@@ -33,7 +70,7 @@ class Listed(click.ParamType[Any]):
 
 
 _OPTIONS = (
-    click.option("--base-url", required=True, help="Like http://127.0.0.1:8000/v1."),
+    click.option("--base-url", required=True, callback=_address, help="Like http://127.0.0.1:8000/v1."),
     click.option("--model", help="Default: the gateway's, else the first that the server lists."),
     click.option("--kind", type=click.Choice(KINDS), help="Default: open with --rate, else closed."),
     click.option(
@@ -51,15 +88,20 @@ _OPTIONS = (
     click.option("--requests", type=click.IntRange(1), help="How many requests; for a ladder, of each length."),
     click.option("--duration", type=_POSITIVE, help="Seconds, instead of a number of requests."),
     click.option("--ramp", type=_POSITIVE, help="Seconds in which the load grows first; left out of the figures."),
-    click.option("--output-tokens", type=click.IntRange(1), default=64, show_default=True),
+    click.option("--output-tokens", type=click.IntRange(1, _MOST_TOKENS), default=64, show_default=True),
     click.option(
         "--prompt-tokens",
-        type=Listed(click.IntRange(1)),
+        type=Listed(click.IntRange(1, _MOST_TOKENS)),
         help="Prompts of exactly these lengths; a ladder's steps; the length of interference's long prompts.",
     ),
     click.option("--prompts", default="mixed", help="mixed, exact or a file (JSONL, ShareGPT JSON)."),
     click.option("--prefix", type=click.Choice(("unique", "shared")), default="unique", show_default=True),
-    click.option("--tokenizer", type=click.Path(path_type=Path), help="A folder with tokenizer.json."),
+    click.option(
+        "--tokenizer",
+        type=click.Path(path_type=Path),
+        callback=_tokenizer_folder,
+        help="A folder with tokenizer.json.",
+    ),
     click.option("--natural-length", is_flag=True, help="Do not ask for ignore_eos."),
     click.option("--warmup", type=click.IntRange(0), default=0, help="Requests before the clock, left out."),
     click.option("--timeout", type=_POSITIVE, default=600.0, help="Seconds per request."),
@@ -70,7 +112,12 @@ _OPTIONS = (
     click.option("--processes", type=click.IntRange(1), help="Loader processes (default: as load and cores ask)."),
     click.option("--no-probe", is_flag=True, help="Send no request beforehand."),
     click.option("--api-key-env", metavar="NAME", help="The variable that holds the key."),
-    click.option("--records", type=click.Path(path_type=Path), help="Write one JSON object a line per request."),
+    click.option(
+        "--records",
+        type=click.Path(dir_okay=False, writable=True, path_type=Path),
+        callback=_records_file,
+        help="Write one JSON object a line per request.",
+    ),
 )
 
 
