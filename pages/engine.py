@@ -165,7 +165,7 @@ def one_launch(launch: LaunchRow) -> None:
         free = live_launch(runner_seen()) is None
         message = (launch.ended or {}).get("message") or {}
         start = partial(serve_pair, kind=launch.engine) if free else None
-        launch_remedies(message, f"launch-{launch.id}", start, trial_of_launch(get_store(), launch.id))
+        launch_remedies(message, f"launch-{launch.id}", start, launch.engine, trial_of_launch(get_store(), launch.id))
     if not launch.argv:
         return  # it failed before there was a command
     names = [_("Effective configuration"), _("Log"), _("Command")]

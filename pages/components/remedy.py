@@ -8,16 +8,20 @@ from typing import Any
 import streamlit as st
 
 from lab.configs.pair import ConfigPair, read_pair
+from lab.engine.definition import load_definition
+from lab.engine.overlays import apply_overlays
 from lab.engine.remedies import Changes, Remedy, stored_remedies
 from lab.findings import LabError
 from lab.plan import arm_pair
 from lab.plan.remedied import check_remedy, with_remedy
 from lab.records.plan import Experiment
+from lab.records.workload import Scalar
 from lab.store import ExperimentView, TrialRow, get_experiment
 from pages.components import config_draft
 from pages.components.context import environment, get_store, show_findings
 from pages.components.experiment_preview import arm_lines, preview, queue_button
 from pages.components.frame import go_to
+from pages.components.host import current_facts
 from pages.components.i18n import _, word
 from pages.components.knob_field import spelled
 from pages.components.markdown import plain_markdown
@@ -43,10 +47,13 @@ def trial_remedies(view: ExperimentView, trial: TrialRow) -> None:
             _arm(view.experiment, trial.arm_name, remedy.changes)
 
 
-def launch_remedies(message: Mapping[str, Any], key: str, start: Start | None, trial: FailedArm | None = None) -> None:
+def launch_remedies(
+    message: Mapping[str, Any], key: str, start: Start | None, kind: str, trial: FailedArm | None = None
+) -> None:
     """The remedies of a failed launch; `start` launches a pair with them, None where an engine lives already.
 
-    `trial` is what the launch was for; None where a person asked for it: then it is the live pair that is changed.
+    `kind` is the engine's. `trial` is what the launch was for; None where a person asked for it: then it is the live
+    pair that is changed.
     """
     remedies = stored_remedies(message)
     said = _("The live config pair with this change; nothing is saved.")
@@ -62,7 +69,15 @@ def launch_remedies(message: Mapping[str, Any], key: str, start: Start | None, t
             with st.container(horizontal=True, width="content"):
                 if start is not None and _button(_("Start with it"), f"{key}:start:{place}", said):
                     _start_with(remedy.changes, start, trial)
-                if _button(_("Into the configs"), f"{key}:draft:{place}", _("as a draft, to be looked at and saved")):
+                undone = _undone(remedy.changes, kind)
+                about = (
+                    _("as a draft, to be looked at and saved")
+                    if undone is None
+                    else _("In the files it has no effect: this host would use {knob} = {value} again.").format(
+                        knob=undone, value=spelled(_on_this_host(remedy.changes, kind).get(undone))
+                    )
+                )
+                if _button(_("Into the configs"), f"{key}:draft:{place}", about, off=undone is not None):
                     _to_draft(remedy.changes)
 
 
@@ -76,8 +91,24 @@ def _sentence(place: int, remedies: tuple[Remedy, ...]) -> None:
     st.markdown(f":material/healing: {sentence}", width="stretch")
 
 
-def _button(label: str, key: str, said: str) -> bool:
-    return st.button(label, key=key, help=said, width="content")
+def _button(label: str, key: str, said: str, *, off: bool = False) -> bool:
+    return st.button(label, key=key, help=said, width="content", disabled=off)
+
+
+def _undone(changes: Changes, kind: str) -> str | None:
+    """The first knob that the overlays of this host take back where it stands in the files; None where none is."""
+    used = _on_this_host(changes, kind)
+    return next((knob for knob, value in changes.items() if value is not None and used.get(knob) != value), None)
+
+
+def _on_this_host(changes: Changes, kind: str) -> Mapping[str, Scalar]:
+    """What becomes of the changes as values of the config pair; as they are where the engine is not defined."""
+    asked = {knob: value for knob, value in changes.items() if value is not None}
+    try:
+        overlays = load_definition(kind, environment().config_dir).overlay
+    except LabError:
+        return asked
+    return apply_overlays(overlays, asked, frozenset(), current_facts().kind)[0]
 
 
 def _start_with(changes: Changes, start: Start, trial: FailedArm | None) -> None:

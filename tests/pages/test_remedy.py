@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 from streamlit.testing.v1 import AppTest
 
 from lab.engine.remedies import Remedy, to_store
+from lab.host.facts import host_facts
 from lab.host.lock import hold_lock
 from lab.plan import plan_trials
 from lab.records.plan import Arm
@@ -42,11 +44,11 @@ MESSAGE: dict[str, Any] = {
 }
 
 
-def failed_launch(store: Store) -> int:
+def failed_launch(store: Store, message: dict[str, Any] = MESSAGE) -> int:
     launch = add_launch(
         store, host_name(), "vllm", ["py", "--max-num-seqs", "64"], [], "x.log", None, None, None, 1, "m"
     )
-    update_launch(store, launch, state="failed", failure="out-of-memory", ended={"message": MESSAGE})
+    update_launch(store, launch, state="failed", failure="out-of-memory", ended={"message": message})
     heartbeat(store, host_name(), runner_pid=1, state="idle", detail=None, trial_id=None, launch_id=None)
     return launch
 
@@ -122,15 +124,31 @@ def test_start_with_it_on_the_launch_of_a_trial_starts_the_arm_and_not_the_live_
 
 
 def test_into_the_configs_makes_a_draft_and_writes_no_file(open_page: OpenPage, store: Store, own_place: Path) -> None:
-    launch = failed_launch(store)
+    fewer = Remedy("remedy-fewer-sequences", {}, {"max_num_seqs": 16})
+    launch = failed_launch(store, {**MESSAGE, "remedies": to_store((fewer,))})
     settings = own_place / "configs" / "settings.json"
     before = settings.read_text("utf-8")
     with runner(own_place):
         app = open_page("engine")
         app.button(key=f"launch-{launch}:draft:0").click().run()
     assert app.title[0].value == "Configs"
-    assert any('"gpu_memory_utilization": 0.85' in code.value for code in app.code)
+    assert any('"max_num_seqs": 16' in code.value for code in app.code)
     assert settings.read_text("utf-8") == before
+
+
+@pytest.mark.skipif(host_facts().kind != "cpu", reason="an overlay of a CPU")
+def test_a_value_that_this_host_takes_back_is_not_written_into_the_configs(
+    open_page: OpenPage, store: Store, own_place: Path
+) -> None:
+    raised = Remedy("remedy-raise-utilization", {}, {"block_size": 100})
+    launch = failed_launch(store, {**MESSAGE, "remedies": to_store((raised,))})
+    with runner(own_place):
+        app = open_page("engine")
+        draft = app.button(key=f"launch-{launch}:draft:0")
+    assert not app.button(key=f"launch-{launch}:start:0").disabled
+    # a CPU has blocks of multiples of 32 tokens only
+    assert draft.disabled
+    assert "block_size = 128" in draft.help
 
 
 def test_a_failed_trial_becomes_an_arm_with_the_remedy(open_page: OpenPage, store: Store, own_place: Path) -> None:
