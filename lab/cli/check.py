@@ -20,9 +20,9 @@ from lab.configs.pair import CONFIG_FILE, SETTINGS_FILE, ConfigPair, read_pair
 from lab.configs.pair_files import read_text
 from lab.environment import Environment, read_environment
 from lab.findings import Finding, LabError, has_errors
+from lab.records.plan import DEFAULT_ENGINE
 
 _CONFIG_TABLES = ("server", "request", "metrics", "model", "kv_cache", "batching", "prefill", "decode")
-DEFAULT_ENGINE = "vllm"
 _EXPERIMENT_KEYS = ("arm", "sweep", "question", "repeats", "slo")
 
 
@@ -49,7 +49,7 @@ def check(files: tuple[Path, ...], repairs: bool, as_json: bool) -> int:
     else:
         echo_findings(findings)
         for offer in _offers(checked, findings, env) if repairs else ():
-            click.echo(f"{offer.file}:{offer.line}: {offer.message}\n{offer.diff}", nl=False)
+            click.echo(f"{_place(offer)}: {offer.message}\n{offer.diff}", nl=False)
         errors = sum(each.severity == "error" for each in findings)
         click.echo(f"{len(checked)} files, {errors} errors, {len(findings) - errors} remarks")
     return 2 if has_errors(findings) else 0
@@ -71,6 +71,10 @@ def _readable(path: Path, env: Environment) -> bool:
     except LabError:
         return False
     return True
+
+
+def _place(offer: Offer) -> str:
+    return offer.file if offer.line is None else f"{offer.file}:{offer.line}"
 
 
 def _all_files(env: Environment) -> tuple[Path, ...]:
