@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from lab.environment import ROOT
 from lab.host.facts import host_facts
+
+# a busy machine is slow without being wrong
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")
 
 LAYERS = ("engine", "browser", "gpu")
 

@@ -15,7 +15,9 @@ from pages.components.i18n import _, word
 from pages.components.status import MISSING
 
 # set by the lab itself, the same in every launch
-_OURS = ("model", "served_model_name", "host", "port")
+_OURS = (
+    "model", "served_model_name", "host", "port", "enable_prompt_tokens_details", "enable_per_request_metrics",
+)  # fmt: skip
 
 
 def effective_table(launch: LaunchRow) -> None:

@@ -32,7 +32,7 @@ def test_help_lists_every_command_of_the_design() -> None:
     named = {line.split()[0] for line in done.stdout.partition("Commands:")[2].splitlines() if line.strip()}
     assert named == {
         "doctor", "check", "set", "diff", "restore", "convert", "paste", "command",
-        "run", "list", "show", "stop", "load", "probe", "export", "runner",
+        "run", "list", "show", "stop", "load", "models", "probe", "export", "runner",
     }  # fmt: skip
 
 
