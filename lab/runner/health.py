@@ -74,7 +74,8 @@ class Vigil:
         passed_s = now - self._late.since
         if passed_s < self._hangs_after_s:
             return None
-        if self._cpu_s() - self._late.cpu_s < _WORKING_SHARE * passed_s:
+        # less than before: a process of the group has ended and took its time along, which is news as well
+        if abs(self._cpu_s() - self._late.cpu_s) < _WORKING_SHARE * passed_s:
             return "hangs"
         self._late = self._spell(now)
         return None

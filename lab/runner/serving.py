@@ -12,7 +12,7 @@ from lab.findings import LabError
 from lab.records.plan import DEFAULT_ENGINE
 from lab.runner.engine_keeper import EngineKeeper
 from lab.runner.engine_request import engine_request
-from lab.runner.outcome import TrialFailed, failed_by
+from lab.runner.outcome import TrialFailed, failed, failed_by
 from lab.runner.site import Site
 from lab.store import IntentRow, add_launch, close_intent, open_intents, update_launch
 
@@ -34,11 +34,20 @@ def serve(site: Site, keeper: EngineKeeper, intent: IntentRow) -> None:
         keeper.end()
         close_intent(site.store, intent.id, "superseded")
     except TrialFailed as problem:
-        _log.warning("not served: %s %s", problem.failure, problem.message)
-        if problem.launch_id is None:
-            _leave_a_row(site, kind, problem)
-        close_intent(site.store, intent.id, "failed")
+        _not_served(site, kind, intent, problem)
+    except Exception as bug:  # the edge of a wish: a bug met in one must not end the runner, nor be met again by the next
+        _log.exception("internal failure")
+        keeper.end()
+        log = str(site.env.run_dir / "runner.log")
+        _not_served(site, kind, intent, failed("internal", problem=f"{type(bug).__name__}: {bug}", log=log))
     site.heartbeat.show(state="serving" if keeper.kept_up else "idle")
+
+
+def _not_served(site: Site, kind: str, intent: IntentRow, problem: TrialFailed) -> None:
+    _log.warning("not served: %s %s", problem.failure, problem.message)
+    if problem.launch_id is None:
+        _leave_a_row(site, kind, problem)
+    close_intent(site.store, intent.id, "failed")
 
 
 def _pair(site: Site, settings_text: object, config_text: object) -> ConfigPair:
