@@ -35,7 +35,7 @@ def serve(site: Site, keeper: EngineKeeper, intent: IntentRow) -> None:
         close_intent(site.store, intent.id, "superseded")
     except TrialFailed as problem:
         _not_served(site, kind, intent, problem)
-    except Exception as bug:  # the edge of a wish: a bug met in one must not end the runner, nor be met again by the next
+    except Exception as bug:  # the edge of a wish: a bug met in one must not end the runner and meet the next
         _log.exception("internal failure")
         keeper.end()
         log = str(site.env.run_dir / "runner.log")
