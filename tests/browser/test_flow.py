@@ -41,7 +41,7 @@ def test_a_knob_is_edited_and_only_its_value_changes_on_disk(site: Site, open_ta
     expect(page.get_by_text('+    "max_num_seqs": 48,')).to_be_visible()
     assert settings.read_text() == before
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Saved. The next launch")).to_be_visible()
+    expect(page.get_by_text("Saved as version")).to_be_visible()
     assert settings.read_text() == before.replace('"max_num_seqs": 32', '"max_num_seqs": 48')
     assert config.read_text() == config_before
 
@@ -60,7 +60,7 @@ def test_a_field_can_be_emptied_and_steps_bring_no_noise(site: Site, open_tab: O
     block.press("Enter")
     expect(page.get_by_text('-    "block_size": 16')).to_be_visible()
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Saved. The next launch")).to_be_visible()
+    expect(page.get_by_text("Saved as version")).to_be_visible()
     decode = json.loads(settings.read_text())["decode"]
     assert "block_size" not in decode
     assert decode["gpu_memory_utilization"] == 0.91
