@@ -16,11 +16,10 @@ from lab.metrics import Telemetry, summarise
 from lab.records.plan import Experiment
 from lab.records.request import LoadResult
 from lab.records.sample import Sample
-from lab.records.summary import Summary
+from lab.records.summary import Mark, Summary
 from lab.records.table import RequestTable
 from lab.records.workload import LoadJob, Stage
 from lab.runner.counters import Counters
-from lab.runner.fitting import StageFit
 from lab.runner.outcome import failed_by
 from lab.runner.patience import insist
 from lab.runner.site import Site
@@ -45,14 +44,19 @@ class StageCount:
 
 
 def measure_stage(
-    site: Site, work: TrialWork, target: TrialTarget, count: StageCount, fit: StageFit, watch: Watch
+    site: Site,
+    work: TrialWork,
+    target: TrialTarget,
+    count: StageCount,
+    job: LoadJob,
+    marks: tuple[Mark, ...],
+    watch: Watch,
 ) -> Summary:
     """Load the target with one stage, store requests, samples and summary, and return the summary.
 
-    `fit` holds the job to send and the marks that it carries. Raises `TrialInterrupted`, or `TrialFailed` "engine-died"
+    `marks` are those that the job carries from the start. Raises `TrialInterrupted`, or `TrialFailed` "engine-died"
     or "load-failed"; then nothing of the stage is stored.
     """
-    job = fit.job or load_job(work, target, count.stage)
     set_trial_state(site.store, work.trial_id, "warming")
     site.heartbeat.show(state="warming")
     unsettled = target.settle(watch)
@@ -68,7 +72,7 @@ def measure_stage(
         slo=work.experiment.slo,
         workload=job.workload,
         cache_hit_ratio=before.counters.hit_ratio_until(after),
-        extra_marks=(*target.marks, *fit.marks, *unsettled, *before.counters.marks_until(after)),
+        extra_marks=(*target.marks, *marks, *unsettled, *before.counters.marks_until(after)),
         telemetry=Telemetry(samples, interval_s, sampler.clock_ms(result.clock_ns)),
         ceiling=get_client_ceiling(site.store, site.host),
     )

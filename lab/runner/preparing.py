@@ -18,6 +18,7 @@ from lab.environment import read_environment
 from lab.findings import LabError
 from lab.load.probe import ProbeReport, probe_server
 from lab.plan import arm_pair
+from lab.records.plan import DEFAULT_ENGINE
 from lab.records.summary import Mark
 from lab.runner.dying import is_dying
 from lab.runner.engine_keeper import EngineKeeper, RunningEngine
@@ -28,8 +29,6 @@ from lab.runner.targets import Observed, TrialTarget
 from lab.runner.watch import Watch
 from lab.store import TrialWork
 
-# attached servers are asked for their counters in vLLM's way; one that knows none of it just has none
-ATTACHED_ENGINE = "vllm"
 _log = logging.getLogger(__name__)
 
 
@@ -52,7 +51,7 @@ class Targets:
         return self._gateway(work, pair) if work.arm.target == "gateway" else self._attached(work, pair)
 
     def _engine(self, work: TrialWork, pair: ConfigPair, watch: Watch) -> TrialTarget:
-        request = engine_request(self._site, pair, work.arm.engine or ATTACHED_ENGINE, frozenset(work.arm.set))
+        request = engine_request(self._site, pair, work.arm.engine or DEFAULT_ENGINE, frozenset(work.arm.set))
         try:
             engine = self._keeper.provide(request, watch.must_end)
         except LaunchCancelled:
@@ -109,7 +108,8 @@ class Targets:
     def _attached(self, work: TrialWork, pair: ConfigPair) -> TrialTarget:
         try:
             base_url = resolve_base_url(work.arm.base_url or "")
-            definition = load_definition(ATTACHED_ENGINE, self._site.env.config_dir)
+            # asked for its counters in vLLM's way; one that knows none of it just has none
+            definition = load_definition(DEFAULT_ENGINE, self._site.env.config_dir)
         except LabError as problem:
             raise failed_by(problem.findings[0], "bad-config") from problem
         variables, name = read_environment().variables, work.arm.api_key_env

@@ -94,7 +94,7 @@ def _measure_what_fits(
             _log.warning("left out: %s", fit.marks)
             skipped += fit.marks
         else:
-            measured.append(measure_stage(site, work, target, count, fit, watch))
+            measured.append(measure_stage(site, work, target, count, fit.job, fit.marks, watch))
     return measured, skipped
 
 

@@ -34,6 +34,17 @@ def no_runner_left(lab: Lab):
     assert done.returncode == 0, done.stderr
 
 
+def start_waiting(path: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "lab", "run", str(path), "--wait"],
+        cwd=ROOT,
+        env=dict(os.environ),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+
+
 def write_experiment(folder: Path, url: str, tokens: int = 4) -> Path:
     path = folder / "attach.toml"
     path.write_text(
@@ -85,14 +96,7 @@ def test_a_typo_in_the_file_is_found_before_anything_is_queued(lab: Lab, experim
 def test_ctrl_c_while_waiting_leaves_the_experiment_running_and_says_so(lab: Lab, start_stub, tmp_path: Path) -> None:
     server = start_stub(gap_ms=100)
     path = write_experiment(tmp_path, server.root_url, tokens=30)
-    waiting = subprocess.Popen(
-        [sys.executable, "-m", "lab", "run", str(path), "--wait"],
-        cwd=ROOT,
-        env=dict(os.environ),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
+    waiting = start_waiting(path)
     wait_for(lambda: [row for row in list_experiments(lab.store) if row.state == "running"])
     wait_for(lambda: server.running() == 4)
     waiting.send_signal(signal.SIGINT)
@@ -127,14 +131,7 @@ def test_the_runner_in_the_foreground_ends_with_ctrl_c(lab: Lab) -> None:
 def test_waiting_on_a_locked_database_says_why(lab: Lab, start_stub, tmp_path: Path) -> None:
     server = start_stub(gap_ms=100)
     path = write_experiment(tmp_path, server.root_url, tokens=30)
-    waiting = subprocess.Popen(
-        [sys.executable, "-m", "lab", "run", str(path), "--wait"],
-        cwd=ROOT,
-        env=dict(os.environ),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
+    waiting = start_waiting(path)
     assert waiting.stderr is not None
     wait_for(lambda: server.running() == 4, timeout_s=60)
     with closing(sqlite3.connect(lab.run_dir / "experiments.db", timeout=10, isolation_level=None)) as holder:
