@@ -61,6 +61,8 @@ def served(site: Site, port: int) -> Iterator[None]:
 def ask(page: Page, question: str) -> None:
     field = page.get_by_test_id("stChatInputTextArea")
     expect(field).to_be_enabled()
+    # Streamlit's field takes the end of a run under way when Enter is pressed for the end of its own: no stop button
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     field.fill(question)
     field.press("Enter")
 
