@@ -16,6 +16,7 @@ from pages.components.command import command_lines, pair_command, without_repeat
 from pages.components.config_changes import version_title
 from pages.components.config_conflict import conflict_panel
 from pages.components.config_convert import convert_view
+from pages.components.config_missing import missing_files_panel
 from pages.components.config_repairs import findings_panel
 from pages.components.config_saving import save_box, saved_message
 from pages.components.config_text import text_fields
@@ -53,9 +54,10 @@ def page() -> None:
         disk = short_names(read_pair(config_dir))
     except LabError as problem:
         show_findings(problem.findings)
+        missing_files_panel(get_store(), config_dir)
         return
     saved = _version_on_disk(config_dir)
-    saved_message()
+    told = st.container()
     base = draft.base_pair(disk)
     above = st.container()
     form, side = st.columns([3, 2], gap="large")
@@ -65,6 +67,8 @@ def page() -> None:
     if disk != base and current in (base, disk, draft.keyless(base)):
         draft.start_from(disk)
         st.rerun()
+    with told:
+        saved_message()
     if disk != base:
         with above:
             conflict_panel(base, disk, current, saved)

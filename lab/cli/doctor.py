@@ -64,6 +64,7 @@ def examine(env: Environment) -> tuple[Check, ...]:
         ("memory", lambda: _memory(env, pair)),
         ("gateway", lambda: _gateway(env, pair)),
         ("database", lambda: _database(env)),
+        ("folder", lambda: _folder(env)),
         ("runner", lambda: _runner(env)),
     )
     return (*_host(), configs, *(_guarded(name, look) for name, look in parts))
@@ -240,6 +241,13 @@ def _database(env: Environment) -> Check:
     any_experiment = bool(list_experiments(open_store(env.database_url), limit=1))
     text = f"{url}: {'has experiments' if any_experiment else 'no experiments yet'}"
     return Check("database", "ok", text, {"url": url, "has_experiments": any_experiment})
+
+
+def _folder(env: Environment) -> Check:
+    from lab.host.run_folder import ready_run_folder
+
+    folder = str(ready_run_folder(env.run_dir))
+    return Check("folder", "ok", folder, {"folder": folder})
 
 
 def _runner(env: Environment) -> Check:

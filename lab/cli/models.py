@@ -12,6 +12,7 @@ from lab.cli.model_report import facts_json, facts_text, size_text
 from lab.cli.store_access import json_option
 from lab.engine.found_models import FoundModel, found_models
 from lab.environment import Environment, read_environment
+from lab.findings import LabError
 from lab.messages import word_finding
 
 
@@ -23,14 +24,24 @@ from lab.messages import word_finding
 def models(name: str | None, ask_hub: bool, download: bool, as_json: bool) -> int:
     """Without NAME: all models that lie here. With NAME: that one, from this disk or, with --hub, from the hub.
 
-    Folders are looked for in .lab/models and in LAB_MODEL_DIRS. Exit status 1 when NAME is incomplete here.
+    Folders are looked for in .lab/models and in LAB_MODEL_DIRS; the live pair's model is listed too. Exit status 1 when
+    NAME is incomplete here.
     """
     env = read_environment()
     if name is None:
-        return _list(found_models(env), as_json)
+        return _list(found_models(env, _live_model(env)), as_json)
     if download:
         return _download(name, env)
     return _from_hub(name, env, as_json) if ask_hub else _one(name, env, as_json)
+
+
+def _live_model(env: Environment) -> str:
+    from lab.configs.pair import read_pair
+
+    try:
+        return str(read_pair(env.config_dir).engine_knobs().get("model") or "")
+    except LabError:
+        return ""  # `lab check` says why
 
 
 def _list(found: tuple[FoundModel, ...], as_json: bool) -> int:
@@ -50,7 +61,6 @@ def _list(found: tuple[FoundModel, ...], as_json: bool) -> int:
 def _one(name: str, env: Environment, as_json: bool) -> int:
     from lab.engine.model import find_model
     from lab.engine.model_facts import read_model_facts
-    from lab.findings import LabError
 
     model = find_model(name, env)
     if model.problem is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.cli.store_access import open_database
-from lab.configs.pair import ConfigPair, read_pair
+from lab.configs.pair import ConfigPair, missing_files, read_pair
 from lab.findings import error
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def saves(env: Environment, limit: int | None = None) -> tuple[ConfigSaveRow, ..
     from lab.store import list_config_saves, note_disk
 
     store, host = open_database(env), host_facts().name
-    note_disk(store, env.config_dir, host=host)
+    if not missing_files(env.config_dir):
+        note_disk(store, env.config_dir, host=host)
     return list_config_saves(store, env.config_dir, host=host, limit=limit)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -261,14 +261,33 @@ def read_pair(config_dir: Path) -> ConfigPair:
     return ConfigPair(read_text(settings), read_text(config), str(settings), str(config))
 
 
-def write_pair(config_dir: Path, old: ConfigPair, new: ConfigPair) -> None:
-    """Writes what changed; raises "changed-meanwhile" where the file on disk is not the old text."""
+def missing_files(config_dir: Path) -> tuple[str, ...]:
+    """Which of the two names no file stands under, in a folder that exists."""
+    return tuple(
+        name for name in (SETTINGS_FILE, CONFIG_FILE) if config_dir.is_dir() and not (config_dir / name).exists()
+    )
+
+
+def with_missing(config_dir: Path, missing: Collection[str], source: ConfigPair) -> ConfigPair:
+    """The pair of a folder, the texts of the files that are `missing` there taken from another pair."""
+    settings, config = config_dir / SETTINGS_FILE, config_dir / CONFIG_FILE
+    return ConfigPair(
+        source.settings_text if SETTINGS_FILE in missing else read_text(settings),
+        source.config_text if CONFIG_FILE in missing else read_text(config),
+        str(settings),
+        str(config),
+    )
+
+
+def write_pair(config_dir: Path, old: ConfigPair, new: ConfigPair, missing: Collection[str] = ()) -> None:
+    """Writes what changed; raises "changed-meanwhile" where the file on disk is not the old text.
+
+    The files named in `missing` are made: "changed-meanwhile" where there is one by now.
+    """
+    texts = {SETTINGS_FILE: (old.settings_text, new.settings_text), CONFIG_FILE: (old.config_text, new.config_text)}
     replace_files(
         config_dir,
-        {
-            config_dir / SETTINGS_FILE: (old.settings_text, new.settings_text),
-            config_dir / CONFIG_FILE: (old.config_text, new.config_text),
-        },
+        {config_dir / name: (None if name in missing else before, after) for name, (before, after) in texts.items()},
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from lab.findings import error
 
 _SUFFIX = ".lab-save"
+_NEW_MODE = 0o644
 
 
 def read_text(path: Path) -> str:
@@ -30,11 +31,15 @@ def read_text(path: Path) -> str:
         raise error("config-unreadable", file=str(path), reason=problem.strerror) from None
 
 
-def replace_files(folder: Path, texts: Mapping[Path, tuple[str, str]]) -> None:
-    """Replaces each file whose text changed (old, new), after all were found to hold their old text."""
+def replace_files(folder: Path, texts: Mapping[Path, tuple[str | None, str]]) -> None:
+    """Replaces each file whose text changed (old, new), after all were found to hold their old text.
+
+    An old text of None: there is no such file, and it is made.
+    """
     with _locked(folder):
         for path, (old, _) in texts.items():
-            if read_text(path) != old:
+            there = None if old is None and not path.exists() else read_text(path)
+            if there != old:
                 raise error("changed-meanwhile", file=str(path))
         _replace_all({path: new for path, (old, new) in texts.items() if new != old})
 
@@ -62,15 +67,19 @@ def _replace_all(texts: Mapping[Path, str]) -> None:
 def _prepared(path: Path, text: str) -> Path:
     """The new text beside the target. Raises "config-unwritable"."""
     target = path.resolve()
+    is_new = not target.exists()
     # renaming over it would work all the same: who made it read-only wants it kept
-    if not target.stat().st_mode & 0o222 or not os.access(target, os.W_OK):
+    if not is_new and (not target.stat().st_mode & 0o222 or not os.access(target, os.W_OK)):
         raise error("config-unwritable", file=str(path), reason="it is read-only")
     handle, name = tempfile.mkstemp(_SUFFIX, f".{target.name}.", target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(text.encode("utf-8"))
             file.flush()
-            _keep_owner_and_mode(file.fileno(), target)
+            if is_new:
+                os.fchmod(file.fileno(), _NEW_MODE)
+            else:
+                _keep_owner_and_mode(file.fileno(), target)
             os.fsync(file.fileno())
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -255,7 +255,7 @@ def load_definition(kind: str, config_dir: Path) -> EngineDefinition:
     """
     path = config_dir / "engines" / f"{kind}.toml"
     if kind not in (kinds := list_engines(config_dir)):
-        raise error("unknown-engine", engine=kind, known=", ".join(kinds))
+        raise error("unknown-engine", engine=kind, known=", ".join(kinds) or "none")
     try:
         return EngineDefinition.model_validate(tomllib.loads(path.read_text("utf-8")))
     except ValidationError as problem:

@@ -35,8 +35,11 @@ class FoundModel:
         return self.facts.complete
 
 
-def found_models(env: Environment) -> tuple[FoundModel, ...]:
-    """All models that lie on this host's disks, the default first, then by name; never raises."""
+def found_models(env: Environment, named: str = "") -> tuple[FoundModel, ...]:
+    """All models that lie on this host's disks, the default first, then by name; never raises.
+
+    `named` is a model that may lie anywhere, the live pair's for one; it is among them where it lies here.
+    """
     found: dict[Path, FoundModel] = {}
     default = find_model(DEFAULT_MODEL, env)
     if default.problem is None and default.folder is not None:
@@ -48,6 +51,15 @@ def found_models(env: Environment) -> tuple[FoundModel, ...]:
             found[folder.resolve()] = FoundModel(str(folder), "folder", read_model_facts(folder.name, folder))
     for model in _cached(env.variables):
         found.setdefault(hub_cache_dir(env.variables) / model.name, model)
+    elsewhere = find_model(named, env) if named else None
+    if (
+        elsewhere is not None
+        and elsewhere.source == "folder"
+        and elsewhere.folder is not None
+        and elsewhere.folder.is_dir()
+    ):
+        facts = read_model_facts(named, elsewhere.folder)
+        found.setdefault(elsewhere.folder.resolve(), FoundModel(named, "folder", facts))
     return tuple(sorted(found.values(), key=lambda model: (model.source != "default", model.name.lower())))
 
 

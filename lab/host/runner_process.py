@@ -16,6 +16,7 @@ from lab.environment import ROOT, Environment
 from lab.findings import error
 from lab.host.lock import LockHolder, mask_password, read_lock
 from lab.host.process_identity import is_same
+from lab.host.run_folder import ready_run_folder
 
 START_TIMEOUT_S = 60.0
 RUNNER_COMMAND = (sys.executable, "-m", "lab.runner")
@@ -39,13 +40,13 @@ def runner_alive(env: Environment) -> bool:
 def ensure_runner(env: Environment, command: Sequence[str] = RUNNER_COMMAND) -> RunnerInfo:
     """The runner of this host, started in a session of its own where there is none; returns when it holds the lock.
 
-    Raises `LabError` "runner-lock-taken" where the host's runner works for another database, "runner-not-started"
-    (with the end of its log) where it died or took longer than a minute.
+    Raises `LabError` "runner-lock-taken" where the host's runner works for another database, "run-folder-unusable",
+    and "runner-not-started" (with the end of its log) where it died or took longer than a minute.
     """
     holder = read_lock(env.lock_file)
     if holder is not None:
         return RunnerInfo(_for_our_database(holder, env).pid, started=False)
-    log = env.run_dir.absolute() / "runner.log"
+    log = ready_run_folder(env.run_dir) / "runner.log"
     process = _start(env, command, log)
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
@@ -86,7 +87,6 @@ def runner_variables(env: Environment) -> dict[str, str]:
 
 
 def _start(env: Environment, command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    log.parent.mkdir(parents=True, exist_ok=True)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         process = subprocess.Popen(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.findings import error
+from lab.host.run_folder import ready_run_folder
 from lab.load.crew import LOG, Crew, Member, dead
 from lab.load.record_files import read_records
 from lab.load.shape import Shape, read_shape
@@ -37,10 +38,11 @@ def run_load(
     `on_warm` is called when the warm-up is over; no measured request is sent before it returns.
 
     Raises LabError when the job cannot be run (no length, no rate, an unreadable prompt file or address), and
-    "loader-died" when one of the loader's processes fails: what the others measured is no measurement.
+    "run-folder-unusable", and "loader-died" when one of the loader's processes fails: what the others measured is no
+    measurement.
     """
-    (run_dir / "load").mkdir(parents=True, exist_ok=True)
-    directory = Path(tempfile.mkdtemp(dir=run_dir / "load"))
+    folder = ready_run_folder(run_dir / "load")
+    directory = Path(tempfile.mkdtemp(dir=folder))
     try:
         return _run(job, directory, variables, on_progress, cancelled, on_warm)
     finally:

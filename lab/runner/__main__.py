@@ -11,14 +11,15 @@ from types import FrameType
 from lab.environment import Environment, read_environment
 from lab.findings import LabError
 from lab.host.lock import hold_lock
+from lab.host.run_folder import ready_run_folder
 from lab.messages import word_finding
 
 
 def main() -> int:
     """Hold the host's lock and work until asked to end.
 
-    Exit status: 0 ended in order, 1 failed (the traceback stands on stderr), 2 where the lock is taken or the
-    database cannot be used.
+    Exit status: 0 ended in order, 1 failed (the traceback stands on stderr), 2 where the lock is taken, or the
+    database or the folder for its logs cannot be used.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in ("httpx", "alembic"):
@@ -45,6 +46,7 @@ def main() -> int:
 
 
 def _run(env: Environment, shutdown: threading.Event) -> None:
+    ready_run_folder(env.run_dir)
     with hold_lock(env.lock_file, env.database_url):
         # imported under the lock: who waits for the runner sees at once that it is there
         from lab.runner.loop import run_until

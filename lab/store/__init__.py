@@ -8,6 +8,7 @@ from lab.store.config_saves import (
     holds_key,
     list_config_saves,
     note_disk,
+    put_back_missing,
     save_pair,
     stored_pair,
 )
@@ -127,6 +128,7 @@ __all__ = [
     "note_disk",
     "open_intents",
     "open_store",
+    "put_back_missing",
     "queue_experiment",
     "queue_experiment_once",
     "recent_intents",

@@ -11,7 +11,16 @@ from sqlalchemy.orm import Session
 
 from lab.configs.changes import ChangedValue, changed_values
 from lab.configs.checks import key_findings, parse_errors
-from lab.configs.pair import CONFIG_FILE, SETTINGS_FILE, ConfigPair, pair_hash, read_pair, write_pair
+from lab.configs.pair import (
+    CONFIG_FILE,
+    SETTINGS_FILE,
+    ConfigPair,
+    missing_files,
+    pair_hash,
+    read_pair,
+    with_missing,
+    write_pair,
+)
 from lab.configs.secrets import masked
 from lab.findings import LabError, error
 from lab.records.states import SaveSource
@@ -44,28 +53,68 @@ def save_pair(
     """
     if (old.settings_text, old.config_text) == (new.settings_text, new.config_text):
         return None
-    if holds_key(new) or masked(note) != note:
-        raise error("secret-in-version")
+    _refuse_keys(new, note)
     with store.writing() as session:
         parent = _see_disk(session, config_dir, host)
-        row = ConfigSave(
-            host=host,
-            folder=_folder(config_dir),
-            created_at=utc_now(),
-            person_id=person_id(session, person),
-            source=source,
-            note=note.strip(),
-            config_hash=keep_config(session, new.settings_text, new.config_text),
-            parent_hash=parent.config_hash if parent else None,
-            restored_id=restored_id,
-            changes=_changes(old, new),
-        )
+        row = _new_save(session, config_dir, new, parent, host=host, source=source, note=note)
+        row.person_id, row.restored_id, row.changes = person_id(session, person), restored_id, _changes(old, new)
         session.add(row)
         session.flush()
         view = _view(row, person)
         # last, so that nothing but the commit can fail once the files are new
         write_pair(config_dir, old, new)
         return view
+
+
+def put_back_missing(
+    store: Store, config_dir: Path, version: ConfigSaveRow, *, host: str, person: str, note: str = ""
+) -> ConfigSaveRow | None:
+    """Makes the files that do not stand in the folder any more from a version; None where both stand there.
+
+    A file that stands there is left alone, so what is made is a version itself. Raises what `save_pair` raises.
+    """
+    missing = missing_files(config_dir)
+    if not missing:
+        return None
+    source = stored_pair(store, version.config_hash)
+    whole = with_missing(config_dir, missing, source)
+    _refuse_keys(whole, note)
+    with store.writing() as session:
+        parent = _latest(session, config_dir, host)
+        row = _new_save(session, config_dir, whole, parent, host=host, source="restore", note=note)
+        row.person_id, row.restored_id = person_id(session, person), version.id
+        row.changes = _changes(_texts(session, parent), whole) if parent else []
+        session.add(row)
+        session.flush()
+        view = _view(row, person)
+        write_pair(config_dir, whole, whole, missing)
+        return view
+
+
+def _refuse_keys(pair: ConfigPair, note: str) -> None:
+    if holds_key(pair) or masked(note) != note:
+        raise error("secret-in-version")
+
+
+def _new_save(
+    session: Session,
+    config_dir: Path,
+    pair: ConfigPair,
+    parent: ConfigSave | None,
+    *,
+    host: str,
+    source: SaveSource,
+    note: str = "",
+) -> ConfigSave:
+    return ConfigSave(
+        host=host,
+        folder=_folder(config_dir),
+        created_at=utc_now(),
+        source=source,
+        note=note.strip(),
+        config_hash=keep_config(session, pair.settings_text, pair.config_text),
+        parent_hash=parent.config_hash if parent else None,
+    )
 
 
 def note_disk(store: Store, config_dir: Path, *, host: str) -> ConfigSaveRow | None:
@@ -133,20 +182,16 @@ def _see_disk(session: Session, config_dir: Path, host: str) -> ConfigSave | Non
     latest = _latest(session, config_dir, host)
     if (latest is not None and latest.config_hash == pair_hash(disk)) or holds_key(disk):
         return latest
-    before = session.get_one(ConfigVersion, latest.config_hash) if latest else None
-    row = ConfigSave(
-        host=host,
-        folder=_folder(config_dir),
-        created_at=utc_now(),
-        source="external",
-        note="",
-        config_hash=keep_config(session, disk.settings_text, disk.config_text),
-        parent_hash=latest.config_hash if latest else None,
-        changes=_changes(ConfigPair(before.settings_text, before.config_text), disk) if before else [],
-    )
+    row = _new_save(session, config_dir, disk, latest, host=host, source="external")
+    row.changes = _changes(_texts(session, latest), disk) if latest else []
     session.add(row)
     session.flush()
     return row
+
+
+def _texts(session: Session, save: ConfigSave) -> ConfigPair:
+    texts = session.get_one(ConfigVersion, save.config_hash)
+    return ConfigPair(texts.settings_text, texts.config_text)
 
 
 def _latest(session: Session, config_dir: Path, host: str) -> ConfigSave | None:

@@ -10,7 +10,7 @@ import streamlit as st
 from lab.configs.pair import ConfigPair
 from lab.configs.secrets import masked
 from lab.findings import Finding, LabError
-from lab.store import save_pair
+from lab.store import ConfigSaveRow, save_pair
 from pages.components.config_draft import restored_from, round_number, start_from
 from pages.components.context import get_store, host_name, person, show_findings
 from pages.components.i18n import _, word_finding
@@ -30,6 +30,11 @@ def saved_message() -> None:
             ),
             icon=":material/check:",
         )
+
+
+def remember_saved(row: ConfigSaveRow | None) -> None:
+    """For `saved_message`, once the page is drawn anew."""
+    st.session_state[_SAVED] = row.id if row else None
 
 
 def save_box(config_dir: Path, base: ConfigPair, current: ConfigPair, added: Sequence[Finding]) -> None:
@@ -85,5 +90,5 @@ def _save(config_dir: Path, base: ConfigPair, current: ConfigPair, note: str) ->
             st.rerun()  # somebody was faster by a moment: the page, drawn anew, shows all three texts
         show_findings(problem.findings)
         return False
-    st.session_state[_SAVED] = row.id if row else None
+    remember_saved(row)
     return True

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,13 @@ from lab.cli import app
 from lab.environment import ROOT
 
 
-def lab_command(*arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+def lab_command(
+    *arguments: str, timeout_s: float = 60, more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "lab", *arguments],
         cwd=ROOT,
-        env=dict(os.environ),
+        env={**os.environ, **(more or {})},
         capture_output=True,
         text=True,
         timeout=timeout_s,
@@ -94,3 +97,23 @@ def test_a_reader_that_goes_away_is_no_crash() -> None:
     assert b"Traceback" not in producer.stderr.read()
     producer.stderr.close()
     producer.wait(30)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["load", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--requests", "1", "--no-probe"],
+        ["runner"],
+        ["run", str(ROOT / "configs" / "experiments" / "batching.toml")],
+    ],
+)
+def test_a_folder_for_logs_that_cannot_be_is_told_in_a_line(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "file").touch()
+    variables = {
+        "LAB_RUN_DIR": str(tmp_path / "file" / "below"),
+        "LAB_LOCK_FILE": str(tmp_path / "lock"),
+        "LAB_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}",
+    }
+    done = lab_command(*arguments, more=variables)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].count("LAB_RUN_DIR") == 1 and "Traceback" not in done.stderr

@@ -142,6 +142,34 @@ def test_each_set_is_a_version_with_its_note_and_can_be_compared_and_restored(co
     assert (newest["source"], newest["note"]) == ("restore", "back")
 
 
+@pytest.mark.parametrize("name", ["settings.json", "config.toml"])
+def test_a_deleted_file_comes_back_from_a_version_and_the_other_stays(configs, capsys, name):
+    assert report(capsys, "set", "max_num_seqs=64", "max_tokens=77", "--note", "both files")["version"] == 2
+    saved = {path: path.read_bytes() for path in (configs / "settings.json", configs / "config.toml")}
+    other = next(path for path in saved if path.name != name)
+    (configs / name).unlink()
+    other.write_bytes(saved[other] + b"\n")
+    assert main(["check"]) == 2
+    assert "lab restore last" in capsys.readouterr().out
+    assert [each["version"] for each in report(capsys, "restore")["versions"]] == [2, 1]
+    told = report(capsys, "restore", "last", "--dry-run")
+    assert not told["written"] and "+" in told["diff"] and not (configs / name).exists()
+    assert report(capsys, "restore", "last", "--note", "it was gone")["version"] == 3
+    assert (configs / name).read_bytes() == saved[configs / name]
+    assert other.read_bytes() == saved[other] + b"\n"
+    newest = report(capsys, "restore")["versions"][0]
+    assert (newest["version"], newest["source"], newest["note"]) == (3, "restore", "it was gone")
+
+
+def test_both_deleted_files_come_back(configs, capsys):
+    before = read_pair(configs)
+    assert main(["restore"]) == 0
+    for name in ("settings.json", "config.toml"):
+        (configs / name).unlink()
+    assert main(["restore", "1"]) == 0
+    assert read_pair(configs) == before
+
+
 def test_diff_takes_a_folder(configs, capsys):
     assert main(["set", "max_num_seqs=64"]) == 0
     capsys.readouterr()

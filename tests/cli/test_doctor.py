@@ -59,6 +59,7 @@ def test_all_parts_are_there_and_a_sound_host_gives_status_0(config_dir: Path) -
         "memory",
         "gateway",
         "database",
+        "folder",
         "runner",
     ]
     assert found["model"]["context_tokens"] == 8192
@@ -98,6 +99,16 @@ def test_an_interpreter_that_is_not_there_gives_status_1(config_dir: Path, monke
     monkeypatch.setenv("LAB_ENGINE_PYTHON", "/no/such/python")
     engine = told()["engine"]
     assert (engine["state"], engine["code"]) == ("problem", "engine-python-unusable")
+
+
+def test_a_folder_for_logs_that_cannot_be_gives_status_1(
+    config_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LAB_RUN_DIR", str(tmp_path / "file" / "below"))
+    folder = told()["folder"]
+    assert (folder["state"], folder["code"]) == ("problem", "run-folder-unusable")
+    assert "LAB_RUN_DIR" in folder["text"]
 
 
 def test_unreadable_files_do_not_keep_the_rest_from_being_looked_at(config_dir: Path) -> None:

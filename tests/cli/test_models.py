@@ -40,6 +40,21 @@ def test_models_in_folders_are_listed_with_what_they_lack(folders: Path) -> None
     assert found["Half"]["problems"] == ["model-without-weights"]
 
 
+def test_the_live_pairs_model_is_listed_wherever_it_lies(
+    folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = model_folder(tmp_path / "elsewhere" / "Mine", LLAMA_3_8B)
+    configs = tmp_path / "configs"
+    configs.mkdir()
+    (configs / "settings.json").write_text(json.dumps({"model": str(elsewhere), "decode": {"max_num_seqs": 8}}))
+    (configs / "config.toml").write_text("[request]\nmax_tokens = 8\n")
+    monkeypatch.setenv("LAB_CONFIG_DIR", str(configs))
+    listed = json.loads(told("--json").stdout)["models"]
+    assert [Path(each["name"]).name for each in listed if each["name"] == str(elsewhere)] == ["Mine"]
+    (configs / "settings.json").write_text("{")
+    assert len(json.loads(told("--json").stdout)["models"]) == len(listed) - 1
+
+
 def test_one_model_by_its_folder(folders: Path) -> None:
     assert main(["models", str(folders / "org" / "Whole")]) == 0
     assert main(["models", str(folders / "Half")]) == 1

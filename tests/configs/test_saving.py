@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.configs.pair import ConfigPair, read_pair, write_pair
+from lab.configs.pair import ConfigPair, missing_files, read_pair, write_pair
 from lab.environment import ROOT
 from lab.findings import LabError
 
@@ -205,6 +205,18 @@ def test_a_file_that_vanished_meanwhile_is_told(folder):
         write_pair(folder, pair, pair.with_knobs({"max_tokens": 3}))
     assert caught.value.findings[0].code == "config-missing"
     assert not (folder / "config.toml").exists()
+
+
+def test_a_missing_file_is_made_and_never_over_one_that_came_meanwhile(folder):
+    pair = read_pair(folder)
+    (folder / "config.toml").unlink()
+    assert missing_files(folder) == ("config.toml",)
+    write_pair(folder, pair, pair, missing_files(folder))
+    assert read_pair(folder) == pair and missing_files(folder) == ()
+    assert stat.S_IMODE((folder / "config.toml").stat().st_mode) == 0o644
+    with pytest.raises(LabError) as caught:
+        write_pair(folder, pair, pair, ("config.toml",))
+    assert caught.value.findings[0].code == "changed-meanwhile"
 
 
 def test_other_files_beside_are_left_alone(folder):

@@ -71,6 +71,21 @@ def test_a_version_is_looked_at_compared_and_brought_back(put: Put, open_page: O
     assert f"version {older} brought back" in str(app.dataframe[0].value["what"][0])
 
 
+def test_a_deleted_file_is_brought_back_on_the_page(put: Put, open_page: Open, store: Store) -> None:
+    folder = put()
+    app = fine(open_page("configs"))
+    older, newest = save(store, folder, seqs(64)), save(store, folder, seqs(16))
+    (folder / "settings.json").unlink()
+    assert "settings.json does not exist" in texts(fine(app.run()))
+    assert '"max_num_seqs": 16' in texts(app)
+    field(app.selectbox, "Bring it back from version").set_value(older).run()
+    press(app, "Bring settings.json back")
+    assert (folder / "settings.json").read_text() == seqs(64).settings_text
+    back = list_config_saves(store, folder, host=host_name())[0]
+    assert (back.id, back.source, back.restored_id) == (newest + 1, "restore", older)
+    assert f"Saved as version {back.id}" in texts(fine(app)) and field(app.number_input, SEQUENCES).value == 64
+
+
 def test_a_version_brought_back_and_changed_is_an_edit_of_the_page(put: Put, open_page: Open, store: Store) -> None:
     folder = put()
     app = fine(open_page("configs"))
