@@ -133,15 +133,15 @@ def earlier(launches: tuple[LaunchRow, ...]) -> LaunchRow | None:
         on_select="rerun",
         selection_mode="single-row",
         column_config={
-            "id": st.column_config.NumberColumn(_("No."), format="%d", width=50),
-            "state": _("State"),
-            "started": _("Started"),
-            "engine": _("Engine"),
-            "model": st.column_config.TextColumn(_("Model"), width="medium"),
-            "ready": _("Ready after"),
-            "lived": _("Lived"),
-            "failure": st.column_config.TextColumn(_("Failure"), width="medium"),
-            "end": _("End"),
+            "id": st.column_config.NumberColumn(_("No."), format="%d", width=45),
+            "state": st.column_config.TextColumn(_("State"), width=70),
+            "started": st.column_config.TextColumn(_("Started"), width=145),
+            "engine": st.column_config.TextColumn(_("Engine"), width=65),
+            "model": st.column_config.TextColumn(_("Model"), width=135),
+            "ready": st.column_config.TextColumn(_("Ready after"), width=75),
+            "lived": st.column_config.TextColumn(_("Lived"), width=70),
+            "failure": st.column_config.TextColumn(_("Failure"), width=165),
+            "end": st.column_config.TextColumn(_("End"), width=190),
         },
     )
     chosen = event.selection.rows
@@ -169,7 +169,8 @@ def one_launch(launch: LaunchRow) -> None:
     if not launch.argv:
         return  # it failed before there was a command
     names = [_("Effective configuration"), _("Log"), _("Command")]
-    took, log, command = st.tabs(names, default=names[0] if launch.effective else names[1])
+    shown_first = names[0] if launch.effective and launch.state != "failed" else names[1]
+    took, log, command = st.tabs(names, default=shown_first)
     with took:
         effective_table(launch)
     with log:

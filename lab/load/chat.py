@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -92,18 +92,26 @@ class ChatCall:
             yield Piece("answer", record.text)
 
     def _open(self) -> httpx2.Client:
-        """A client whose connection stands before the clock starts."""
+        """A client whose connection stands before the clock starts, where the server keeps one open."""
+        client = self._client()
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        try:
+            answer = client.get(f"{self._target.base_url}/models", headers=headers, timeout=_OPENING_TIMEOUT_S)
+        except httpx2.HTTPError:
+            return client  # the call itself will say what is wrong
+        if not answer.is_server_error:
+            return client
+        client.close()  # servers close a connection after an error of theirs: the call would meet its end
+        return self._client()
+
+    def _client(self) -> httpx2.Client:
         proxy = httpx_proxy(self._route)
-        client = httpx2.Client(
+        return httpx2.Client(
             proxy=httpx2.Proxy(str(proxy.url), headers=dict(proxy.headers)) if proxy else None,
             trust_env=False,
             timeout=self._timeout,
             event_hooks={"request": [self._clock.watch]},
         )
-        with suppress(httpx2.HTTPError):  # the call itself will say what is wrong
-            headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-            client.get(f"{self._target.base_url}/models", headers=headers, timeout=_OPENING_TIMEOUT_S)
-        return client
 
     def _stream(self, http_client: httpx2.Client) -> Generator[Piece, None, bool]:
         """One request; gives True where it is to be sent again without a field that the server refused."""

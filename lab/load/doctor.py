@@ -86,6 +86,8 @@ def _report_steps(report: ProbeReport) -> list[DoctorStep]:
     if report.failure in UNREACHABLE and not report.checked:
         return [_failed("connection", report)]
     steps = [_step("connection", True, "probe-connected", resolved=report.base_url)]
+    if report.failure == "model" and report.model is None:
+        return [*steps, _models_step(report), _step("request", False, "probe-model-unnamed")]
     if report.failure is not None and not report.checked:
         return [*steps, _failed("models", report)]
     steps.append(_models_step(report))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -72,15 +73,20 @@ def launch_state(launch: LaunchRow | None) -> None:
         st.caption(_("ready after {seconds}, up for {up}").format(seconds=duration(launch.ready_s), up=up))
 
 
+def has_log(launch: LaunchRow) -> bool:
+    """Whether the log of a launch can still be looked at: none before there was a command, and old ones are deleted."""
+    return bool(launch.argv) and Path(launch.log_path).is_file()
+
+
 def failure_text(launch: LaunchRow) -> None:
-    """Why a launch failed: the words of its failure and the end of its log."""
+    """Why a launch failed: the words of its failure, and the end of its log where there is no log to look at."""
     if launch.state != "failed":
         return
     ended = launch.ended or {}
     message: Mapping[str, Any] = ended.get("message") or {}
     sentence = word(str(message["code"]), dict(message)) if message.get("code") else failure_word(launch.failure)
     st.error(sentence, icon=":material/error:")
-    if ended.get("log_tail"):
+    if ended.get("log_tail") and not has_log(launch):
         st.code(str(ended["log_tail"]), language=None, wrap_lines=True)
 
 

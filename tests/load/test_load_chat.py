@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -48,6 +49,19 @@ def test_the_clock_starts_at_the_request_and_stops_at_the_first_token() -> None:
     assert_about(record.ttft_ms, 300)
     assert_about(record.tpot_ms, 50)  # (400 - 300) / (3 - 1)
     assert (record.prompt_tokens, record.completion_tokens, record.finish_reason) == (5, 3, "stop")
+
+
+def test_a_connection_that_the_server_closes_after_an_error_of_its_model_list_is_not_used() -> None:
+    import openai  # noqa: F401  the first import takes so long that the closed connection would be noticed
+
+    broken = replace(page(b'{"error": "no cache"}', 500), ending="reset")
+    hi = stream((50, content("Hi")), (60, STOP), (60, usage(5, 1)), (60, DONE))
+    with ScriptedServer(lambda _asked: hi, lambda _asked: broken) as server:
+        talk = call(server.base_url)
+        pieces = list(talk)
+    assert talk.record is not None and talk.record.failure is None
+    assert [piece.text for piece in pieces] == ["Hi"]
+    assert_about(talk.record.ttft_ms, 50)
 
 
 def test_thinking_is_an_aside_and_stops_the_clock() -> None:

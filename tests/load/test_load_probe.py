@@ -171,3 +171,13 @@ def test_the_doctor_stops_where_it_hurts() -> None:
     assert (found.steps[-1].name, found.steps[-1].ok) == ("models", False)
     assert found.steps[-1].params["failure"] == "auth"
     assert not connection_doctor("ftp://x", None, None).ok
+
+
+def test_the_doctor_asks_for_a_name_where_none_is_listed() -> None:
+    with gateway(Manners(lists_models=False)) as server:
+        found = connection_doctor(server.base_url, None, None, use_proxy=False)
+        assert server.posts == []
+    assert [(step.name, step.ok, step.code) for step in found.steps[-2:]] == [
+        ("models", None, "probe-models-not-listed"),
+        ("request", False, "probe-model-unnamed"),
+    ]

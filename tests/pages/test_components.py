@@ -116,6 +116,10 @@ def test_true_and_false_are_written_as_in_the_files() -> None:
 def test_what_people_write_is_no_markup() -> None:
     assert escaped("*a* [b](c) `d` :red[e]") == "\\*a\\* \\[b\\](c) \\`d\\` \\:red\\[e\\]"
     assert plain_markdown("run `make setup` for *x*") == "run `make setup` for \\*x\\*"
+    assert plain_markdown("http://127.0.0.1:8000/v1 is http://h/v1. 见 http://h:1/v1。") == (
+        "`http://127.0.0.1:8000/v1` is `http://h/v1`. 见 `http://h:1/v1`。"
+    )
+    assert plain_markdown("see (https://a.b/c_d), *now*") == "see (`https://a.b/c_d`), \\*now\\*"
     assert plain_markdown("one ` tick") == "one \\` tick"
 
 
