@@ -46,6 +46,8 @@ from tools.kill_report import Seen, markdown, write_json  # noqa: E402
 PROCESSES = ("api", "core", "worker", "runner", "loader")
 MOMENTS = ("starting", "ready", "measuring", "stopping")
 ENGINE = ("api", "core", "worker")
+# a host under load may look past a moment of half a second
+_LOOKS = 3
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,10 @@ class Broken(Exception):  # noqa: N818  what the matrix looks for
     """The lab did not do what it should."""
 
 
+class Missed(Broken):
+    """The moment was over before it was seen: nothing was killed, so nothing is said about the lab."""
+
+
 @dataclass
 class Matrix:
     lab: KillLab
@@ -115,8 +121,7 @@ class Matrix:
 
     def run(self, cell: Cell, following: Cell | None) -> tuple[float, str]:
         """Run one cell; returns the seconds from the kill until nothing was left, and what was seen."""
-        experiment = self._begin(cell)
-        pid = self._wait_for_victim(cell, experiment)
+        experiment, pid = self._victim(cell)
         before = None if experiment is None else self.lab.view(experiment)
         launch, shared = self.lab.engine(), self.lab.shared_memory()
         # an engine whose loader was killed goes on with the next trial, which waits already
@@ -162,12 +167,23 @@ class Matrix:
             return None
         return self.lab.queue(str(cell))
 
+    def _victim(self, cell: Cell) -> tuple[int | None, int]:
+        """The experiment in hand and the process to kill; a moment that was missed is waited for anew."""
+        for _ in range(_LOOKS - 1):
+            experiment = self._begin(cell)
+            try:
+                return experiment, self._wait_for_victim(cell, experiment)
+            except Missed:
+                self._until(lambda: self.lab.left_of_engines() is None, "something is left of the engine")
+        experiment = self._begin(cell)
+        return experiment, self._wait_for_victim(cell, experiment)
+
     def _wait_for_victim(self, cell: Cell, experiment: int | None) -> int:
         deadline = time.monotonic() + self.patience_s
         while time.monotonic() < deadline:
             view = None if experiment is None else self.lab.view(experiment)
-            if view is not None and view.row.ended_at is not None and cell.moment != "stopping":
-                raise Broken(f"too late to kill: {[(each.state, each.failure) for each in view.trials]}")
+            if view is not None and self._is_over(cell, view):
+                raise Missed(f"too late to kill: {[(each.state, each.failure) for each in view.trials]}")
             if self._is(cell, view) and (pid := self.lab.pid(cell.process)) is not None:
                 if experiment is not None and cell == Cell("loader", "stopping"):
                     return self._while_it_stops(experiment, pid)
@@ -175,6 +191,12 @@ class Matrix:
             # a look costs CPU that the engine's start wants; what is short-lived is looked for often
             time.sleep(0.1 if cell.moment in ("starting", "ready") and cell.process != "loader" else 0.02)
         raise Broken(f"no {cell.process} was seen {cell.moment}")
+
+    def _is_over(self, cell: Cell, view: ExperimentView) -> bool:
+        if view.row.ended_at is None:
+            return False
+        # an experiment is over while its engine still ends
+        return cell.moment != "stopping" or cell.process == "loader" or self.lab.left_of_engines() is None
 
     def _is(self, cell: Cell, view: ExperimentView | None) -> bool:
         launch = self.lab.engine()
@@ -194,7 +216,7 @@ class Matrix:
         request_stop(self.lab.store, experiment, "kill matrix")
         time.sleep(0.1)
         if not psutil.pid_exists(pid):
-            raise Broken("the loader had ended before it could be killed")
+            raise Missed("the loader had ended before it could be killed")
         return pid
 
     def _compare(
