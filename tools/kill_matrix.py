@@ -47,7 +47,7 @@ PROCESSES = ("api", "core", "worker", "runner", "loader")
 MOMENTS = ("starting", "ready", "measuring", "stopping")
 ENGINE = ("api", "core", "worker")
 # a host under load may look past a moment of half a second
-_LOOKS = 3
+_LOOKS = 6
 
 
 @dataclass(frozen=True)
