@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,8 +29,9 @@ def save(
     note: str,
     source: SaveSource = "cli",
     restored_id: int | None = None,
+    missing: Collection[str] = (),
 ) -> int | None:
-    """Write the files and keep the version; its number, None where nothing changed. Raises `LabError`."""
+    """Write the files and keep the version; its number, None where nothing changed. Raises what `save_pair` raises."""
     from lab.host.facts import host_facts
     from lab.store import save_pair
 
@@ -45,6 +46,7 @@ def save(
         source=source,
         note=note,
         restored_id=restored_id,
+        missing=missing,
     )
     return None if row is None else row.id
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from lab.cli.pair_saving import dry_run_option, note_option, report_change, save
-from lab.cli.store_access import json_option, open_database, system_user
+from lab.cli.store_access import json_option, open_database
 from lab.cli.table import table
 from lab.cli.versions import find_pair, find_save, saves
 from lab.configs.checks import check_pair
-from lab.configs.pair import ConfigPair, missing_files, read_pair, with_missing
+from lab.configs.pair import ConfigPair, filled_up, missing_files, read_pair
 from lab.environment import Environment, read_environment
 from lab.findings import has_errors
 
@@ -36,30 +36,19 @@ def restore(version: str | None, note: str, dry_run: bool, as_json: bool) -> int
         return _listed(env, as_json)
     row = find_save(env, version)
     missing = missing_files(env.config_dir)
-    if missing:
-        return _missing_put_back(env, row, missing, note, dry_run=dry_run, as_json=as_json)
-    old, new = read_pair(env.config_dir), find_pair(env, str(row.id))
+    old, new = _filled_up(env, row, missing) if missing else (read_pair(env.config_dir), find_pair(env, str(row.id)))
     findings = check_pair(new)
-    written = None if dry_run else save(env, old, new, note=note, source="restore", restored_id=row.id)
+    written = None
+    if not dry_run:
+        written = save(env, old, new, note=note, source="restore", restored_id=row.id, missing=missing)
     report_change(old, new, findings, written, as_json=as_json, restored=row.id)
     return 2 if has_errors(findings) else 0
 
 
-def _missing_put_back(
-    env: Environment, row: ConfigSaveRow, missing: tuple[str, ...], note: str, *, dry_run: bool, as_json: bool
-) -> int:
-    from lab.host.facts import host_facts
-    from lab.store import put_back_missing, stored_pair
+def _filled_up(env: Environment, row: ConfigSaveRow, missing: tuple[str, ...]) -> tuple[ConfigPair, ConfigPair]:
+    from lab.store import stored_pair
 
-    store = open_database(env)
-    old = with_missing(env.config_dir, missing, ConfigPair("", ""))
-    new = with_missing(env.config_dir, missing, stored_pair(store, row.config_hash))
-    findings = check_pair(new)
-    made = None
-    if not dry_run:
-        made = put_back_missing(store, env.config_dir, row, host=host_facts().name, person=system_user(), note=note)
-    report_change(old, new, findings, made.id if made else None, as_json=as_json, restored=row.id)
-    return 2 if has_errors(findings) else 0
+    return filled_up(env.config_dir, missing, stored_pair(open_database(env), row.config_hash))
 
 
 def _listed(env: Environment, as_json: bool) -> int:

@@ -268,14 +268,19 @@ def missing_files(config_dir: Path) -> tuple[str, ...]:
     )
 
 
-def with_missing(config_dir: Path, missing: Collection[str], source: ConfigPair) -> ConfigPair:
-    """The pair of a folder, the texts of the files that are `missing` there taken from another pair."""
+def filled_up(config_dir: Path, missing: Collection[str], version: ConfigPair) -> tuple[ConfigPair, ConfigPair]:
+    """The pair of a folder with the `missing` files empty, and with their texts taken from a version."""
     settings, config = config_dir / SETTINGS_FILE, config_dir / CONFIG_FILE
-    return ConfigPair(
-        source.settings_text if SETTINGS_FILE in missing else read_text(settings),
-        source.config_text if CONFIG_FILE in missing else read_text(config),
+    there = ConfigPair(
+        "" if SETTINGS_FILE in missing else read_text(settings),
+        "" if CONFIG_FILE in missing else read_text(config),
         str(settings),
         str(config),
+    )
+    return there, replace(
+        there,
+        settings_text=version.settings_text if SETTINGS_FILE in missing else there.settings_text,
+        config_text=version.config_text if CONFIG_FILE in missing else there.config_text,
     )
 
 

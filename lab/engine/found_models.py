@@ -45,21 +45,12 @@ def found_models(env: Environment, named: str = "") -> tuple[FoundModel, ...]:
     if default.problem is None and default.folder is not None:
         facts = read_model_facts(DEFAULT_MODEL, default.folder)
         found[default.folder.resolve()] = FoundModel(DEFAULT_MODEL, "default", facts)
-    for folder in _folders(env):
+    for folder in (*_folders(env), *_own_folder(named, env)):
         known = found.get(folder.resolve())
         if known is None:
             found[folder.resolve()] = FoundModel(str(folder), "folder", read_model_facts(folder.name, folder))
     for model in _cached(env.variables):
         found.setdefault(hub_cache_dir(env.variables) / model.name, model)
-    elsewhere = find_model(named, env) if named else None
-    if (
-        elsewhere is not None
-        and elsewhere.source == "folder"
-        and elsewhere.folder is not None
-        and elsewhere.folder.is_dir()
-    ):
-        facts = read_model_facts(named, elsewhere.folder)
-        found.setdefault(elsewhere.folder.resolve(), FoundModel(named, "folder", facts))
     return tuple(sorted(found.values(), key=lambda model: (model.source != "default", model.name.lower())))
 
 
@@ -72,6 +63,12 @@ def model_folders(env: Environment) -> tuple[Path, ...]:
 def _folders(env: Environment) -> Iterator[Path]:
     for root in model_folders(env):
         yield from _models_below(root, _DEEPEST)
+
+
+def _own_folder(name: str, env: Environment) -> Iterator[Path]:
+    model = find_model(name, env)
+    if model.source == "folder" and model.folder is not None and model.folder.is_dir():
+        yield model.folder
 
 
 def _models_below(folder: Path, depth: int) -> Iterator[Path]:

@@ -8,7 +8,6 @@ from lab.store.config_saves import (
     holds_key,
     list_config_saves,
     note_disk,
-    put_back_missing,
     save_pair,
     stored_pair,
 )
@@ -128,7 +127,6 @@ __all__ = [
     "note_disk",
     "open_intents",
     "open_store",
-    "put_back_missing",
     "queue_experiment",
     "queue_experiment_once",
     "recent_intents",

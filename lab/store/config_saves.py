@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -15,10 +16,8 @@ from lab.configs.pair import (
     CONFIG_FILE,
     SETTINGS_FILE,
     ConfigPair,
-    missing_files,
     pair_hash,
     read_pair,
-    with_missing,
     write_pair,
 )
 from lab.configs.secrets import masked
@@ -44,77 +43,31 @@ def save_pair(
     source: SaveSource,
     note: str = "",
     restored_id: int | None = None,
+    missing: Collection[str] = (),
 ) -> ConfigSaveRow | None:
     """Writes what changed to the folder's files and keeps it as a version, both or neither; None for no change.
 
-    What stood on disk before is kept too, if nobody had seen it. Raises `LabError`: "changed-meanwhile" where the
-    files are not the old ones any more, "secret-in-version" for a text or note with a key, what `write_pair` and the
-    database say.
+    What stood on disk before is kept too, if nobody had seen it. Files named in `missing` do not exist and are
+    made. Raises `LabError`: "changed-meanwhile" where the files are not the old ones any more, "secret-in-version" for
+    a text or note with a key, what `write_pair` and the database say.
     """
-    if (old.settings_text, old.config_text) == (new.settings_text, new.config_text):
+    if not missing and (old.settings_text, old.config_text) == (new.settings_text, new.config_text):
         return None
-    _refuse_keys(new, note)
+    if holds_key(new) or masked(note) != note:
+        raise error("secret-in-version")
     with store.writing() as session:
-        parent = _see_disk(session, config_dir, host)
-        row = _new_save(session, config_dir, new, parent, host=host, source=source, note=note)
-        row.person_id, row.restored_id, row.changes = person_id(session, person), restored_id, _changes(old, new)
+        # half a pair is no version: what is put back is compared with the last whole one
+        parent = _latest(session, config_dir, host) if missing else _see_disk(session, config_dir, host)
+        before = _texts(session, parent) if missing and parent else old
+        row = _new_save(session, config_dir, new, parent, host=host, source=source)
+        row.person_id, row.note, row.restored_id = person_id(session, person), note.strip(), restored_id
+        row.changes = _changes(before, new)
         session.add(row)
         session.flush()
         view = _view(row, person)
         # last, so that nothing but the commit can fail once the files are new
-        write_pair(config_dir, old, new)
+        write_pair(config_dir, old, new, missing)
         return view
-
-
-def put_back_missing(
-    store: Store, config_dir: Path, version: ConfigSaveRow, *, host: str, person: str, note: str = ""
-) -> ConfigSaveRow | None:
-    """Makes the files that do not stand in the folder any more from a version; None where both stand there.
-
-    A file that stands there is left alone, so what is made is a version itself. Raises what `save_pair` raises.
-    """
-    missing = missing_files(config_dir)
-    if not missing:
-        return None
-    source = stored_pair(store, version.config_hash)
-    whole = with_missing(config_dir, missing, source)
-    _refuse_keys(whole, note)
-    with store.writing() as session:
-        parent = _latest(session, config_dir, host)
-        row = _new_save(session, config_dir, whole, parent, host=host, source="restore", note=note)
-        row.person_id, row.restored_id = person_id(session, person), version.id
-        row.changes = _changes(_texts(session, parent), whole) if parent else []
-        session.add(row)
-        session.flush()
-        view = _view(row, person)
-        write_pair(config_dir, whole, whole, missing)
-        return view
-
-
-def _refuse_keys(pair: ConfigPair, note: str) -> None:
-    if holds_key(pair) or masked(note) != note:
-        raise error("secret-in-version")
-
-
-def _new_save(
-    session: Session,
-    config_dir: Path,
-    pair: ConfigPair,
-    parent: ConfigSave | None,
-    *,
-    host: str,
-    source: SaveSource,
-    note: str = "",
-) -> ConfigSave:
-    return ConfigSave(
-        host=host,
-        folder=_folder(config_dir),
-        created_at=utc_now(),
-        source=source,
-        note=note.strip(),
-        config_hash=keep_config(session, pair.settings_text, pair.config_text),
-        parent_hash=parent.config_hash if parent else None,
-    )
 
 
 def note_disk(store: Store, config_dir: Path, *, host: str) -> ConfigSaveRow | None:
@@ -187,6 +140,20 @@ def _see_disk(session: Session, config_dir: Path, host: str) -> ConfigSave | Non
     session.add(row)
     session.flush()
     return row
+
+
+def _new_save(
+    session: Session, config_dir: Path, pair: ConfigPair, parent: ConfigSave | None, *, host: str, source: SaveSource
+) -> ConfigSave:
+    return ConfigSave(
+        host=host,
+        folder=_folder(config_dir),
+        created_at=utc_now(),
+        source=source,
+        note="",
+        config_hash=keep_config(session, pair.settings_text, pair.config_text),
+        parent_hash=parent.config_hash if parent else None,
+    )
 
 
 def _texts(session: Session, save: ConfigSave) -> ConfigPair:

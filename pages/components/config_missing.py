@@ -6,11 +6,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from lab.configs.pair import SETTINGS_FILE, ConfigPair, missing_files
-from lab.configs.secrets import masked
-from lab.store import ConfigSaveRow, Store, list_config_saves, put_back_missing, stored_pair
+from lab.configs.pair import ConfigPair, filled_up, missing_files
+from lab.store import Store, list_config_saves, save_pair, stored_pair
 from pages.components.config_changes import version_title
 from pages.components.config_saving import remember_saved
+from pages.components.config_versions import show_files
 from pages.components.context import errors_as_messages, host_name, person
 from pages.components.i18n import _
 
@@ -22,24 +22,27 @@ def missing_files_panel(store: Store, config_dir: Path) -> None:
     if not rows:
         return
     titles = {row.id: version_title(row) for row in rows}
-    by_number = {row.id: row for row in rows}
+    hashes = {row.id: row.config_hash for row in rows}
     number = st.selectbox(_("Bring it back from version"), list(titles), format_func=titles.__getitem__)
-    chosen = by_number[number]
-    version = stored_pair(store, chosen.config_hash)
+    version = stored_pair(store, hashes[number])
     if st.button(_("Bring {files} back").format(files=", ".join(missing)), type="primary", icon=":material/history:"):
         with errors_as_messages():
-            _bring_back(store, config_dir, chosen)
-    for name in missing:
-        st.caption(name)
-        is_settings = name == SETTINGS_FILE
-        st.code(masked(_text(version, name)), language="json" if is_settings else "toml")
+            _bring_back(store, config_dir, missing, number, version)
+    show_files(version, missing)
 
 
-def _bring_back(store: Store, config_dir: Path, chosen: ConfigSaveRow) -> None:
-    made = put_back_missing(store, config_dir, chosen, host=host_name(), person=person())
+def _bring_back(store: Store, config_dir: Path, missing: tuple[str, ...], number: int, version: ConfigPair) -> None:
+    old, new = filled_up(config_dir, missing, version)
+    made = save_pair(
+        store,
+        config_dir,
+        old,
+        new,
+        host=host_name(),
+        person=person(),
+        source="restore",
+        restored_id=number,
+        missing=missing,
+    )
     remember_saved(made)
     st.rerun()
-
-
-def _text(pair: ConfigPair, name: str) -> str:
-    return pair.settings_text if name == SETTINGS_FILE else pair.config_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -155,10 +155,16 @@ def _restore(store: Store, chosen: ConfigSaveRow, disk: ConfigPair, working: Con
         kwargs={"restored_id": chosen.id},
     )
     with st.expander(_("The files of version {number}").format(number=chosen.id)):
-        for name, text, language in (
-            (version.settings_file, version.settings_text, "json"),
-            (version.config_file, version.config_text, "toml"),
-        ):
+        show_files(version, (version.settings_file, version.config_file))
+
+
+def show_files(pair: ConfigPair, names: Collection[str]) -> None:
+    """The texts of the files of these names, keys masked."""
+    for name, text, language in (
+        (pair.settings_file, pair.settings_text, "json"),
+        (pair.config_file, pair.config_text, "toml"),
+    ):
+        if name in names:
             st.caption(name)
             st.code(masked(text), language=language)
 

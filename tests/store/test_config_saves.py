@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab.configs.changes import ChangedValue
-from lab.configs.pair import ConfigPair, read_pair
+from lab.configs.pair import ConfigPair, filled_up, missing_files, read_pair
 from lab.findings import LabError
 from lab.store import (
     ConfigSaveRow,
@@ -223,6 +223,16 @@ def test_line_ends_and_the_byte_order_mark_survive_the_database(store: Store, fo
     assert stored_pair(store, row.config_hash).settings_text == odd.settings_text
     assert (folder / "settings.json").read_bytes() == odd.settings_text.encode()
     assert stored_pair(store, row.config_hash).config_text == odd.config_text
+
+
+def test_a_deleted_file_that_was_empty_comes_back_empty(store: Store, folder: Path) -> None:
+    row = save(store, folder, ConfigPair(SETTINGS, ""))
+    (folder / "config.toml").unlink()
+    missing = missing_files(folder)
+    old, new = filled_up(folder, missing, stored_pair(store, row.config_hash))
+    back = save_pair(store, folder, old, new, host=HOST, person="Ada", source="restore", missing=missing)
+    assert (folder / "config.toml").read_bytes() == b"" and missing_files(folder) == ()
+    assert back is not None and (back.source, back.changes, back.config_hash) == ("restore", (), row.config_hash)
 
 
 def test_a_kill_between_file_and_database_is_found_on_disk_afterwards(
